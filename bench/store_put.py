@@ -1,0 +1,168 @@
+"""What a put of many chunks with vectors costs beside a bare COPY of the same rows.
+
+Usage: python bench/store_put.py [--chunks N] [--rounds N]. A server of its own in a temporary
+folder, without ANN index; CPU seconds of the client and of its backend, and wall seconds. The bare
+COPY fills copies of the three tables with the same indexes and no triggers. Goal: at most twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from kb_resources.model import Chunk, content_hash, passage_id
+from kb_resources.model.chunk import embedding_input
+from kb_resources.store import publishing
+from kb_resources.store.migrate import migrate
+from kb_resources.store.pool import Database, Timeouts
+from kb_resources.store.postgres import PgStore
+from kb_resources.store.records import Edition, VectorSpace
+from kb_resources.store.server import EmbeddedServer
+
+DIM = 384
+TABLES = ("passage", "lex", "embedding")
+WORDS = (
+    "leave",
+    "pay",
+    "travel",
+    "hall",
+    "key",
+    "rule",
+    "month",
+    "day",
+    "hour",
+    "person",
+    "office",
+)
+
+
+def edition(chunks: int, number: int) -> Edition:
+    """A document of paragraphs of about 160 words each."""
+    random = np.random.default_rng(number)
+    texts = [
+        f"Clause {n}. " + " ".join(random.choice(WORDS, 140)) + f" w{n % 997} x{n}y{number}."
+        for n in range(chunks)
+    ]
+    made, at = [], 0
+    for ordinal, text in enumerate(texts):
+        digest = content_hash(text)
+        made.append(
+            Chunk(
+                ordinal, passage_id(f"d{number}", ("Law",), digest, 0), text, "Law", ("Law",),
+                None, None, at, at + len(text), at, at + len(text), digest,
+                content_hash(embedding_input("Law", text)), 300,
+            )
+        )  # fmt: skip
+        at += len(text) + 2
+    vectors = random.standard_normal((chunks, DIM)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    body = "\n\n".join(texts)
+    given = {chunk.embed_hash: vector for chunk, vector in zip(made, vectors, strict=True)}
+    return Edition(
+        document_id=f"d{number}",
+        title="Law",
+        body=body,
+        chunks=tuple(made),
+        digest=content_hash(body),
+        valid_from=datetime(2026, 1, 1, tzinfo=UTC),
+        language="en",
+        vectors=given,
+    )
+
+
+def measured(backend: int, work: Callable[[], object]) -> tuple[float, float]:
+    """CPU seconds of client and backend, and wall seconds."""
+    server = psutil.Process(backend)
+
+    def spent() -> float:
+        there = server.cpu_times()
+        return time.process_time() + there.user + there.system
+
+    before, started = spent(), time.perf_counter()
+    work()
+    return spent() - before, time.perf_counter() - started
+
+
+def bare_copy(conn: Any, rows: dict[str, bytes]) -> None:
+    """COPY the rows into the copies of the tables, in one transaction."""
+    with conn.transaction():
+        for table, data in rows.items():
+            with conn.cursor().copy(f"copy bare.{table} from stdin (format binary)") as copy:
+                copy.write(data)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--chunks", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=2)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="kb-bench-") as home:
+        Path(home).chmod(0o711)
+        server = EmbeddedServer(Path(home) / "home")
+        server.start()
+        try:
+            migrate(server.dsn("owner"))
+            limits = Timeouts(statement_s=600)
+            with Database.embedded(server, timeouts=limits, max_size=1) as database:
+                run(database, asked.chunks, asked.rounds)
+        finally:
+            server.destroy()
+
+
+def run(database: Database, chunks: int, rounds: int) -> None:
+    """Put, copy out, copy in; the best of the rounds."""
+    store = PgStore(database, VectorSpace("bench@1", DIM))
+    store.scopes.create("bench")
+    with database.transaction("pipeline") as conn:
+        backend = conn.info.backend_pid
+    puts, analyses = [], []
+    for number in range(rounds):
+        given = edition(chunks, number)
+        analyses.append(
+            _cpu(lambda given=given: publishing.lexical_rows(given.chunks, "en"))  # type: ignore[misc]
+        )
+        puts.append(measured(backend, lambda given=given: store.put(given, scope="bench")))  # type: ignore[misc]
+    copies = []
+    with database.owner_session() as conn:
+        conn.execute("create schema bare")
+        rows = {}
+        for table in TABLES:
+            conn.execute(f"create table bare.{table} (like kb.{table} including all)")
+            query = f"select t.* from kb.{table} t"
+            if table != "passage":
+                query += " join kb.passage p using (passage_key)"
+            else:
+                query = "select p.* from kb.passage p"
+            newest = f"{query} where p.version_key = (select max(version_key) from kb.version)"
+            with conn.cursor().copy(f"copy ({newest}) to stdout (format binary)") as copy:
+                rows[table] = b"".join(copy)
+        for _ in range(rounds):
+            pid = conn.info.backend_pid
+            copies.append(measured(pid, lambda: bare_copy(conn, rows)))
+            conn.execute("truncate bare.passage, bare.lex, bare.embedding")
+    analysis, put, copied = min(analyses), min(puts), min(copies)
+    print(f"{chunks:,} chunks, {sum(map(len, rows.values())) / 1e6:.0f} MB of rows")
+    print(f"put               {put[0]:6.2f} CPU s  {put[1]:6.2f} s")
+    print(f"  of it analysis  {analysis:6.2f} CPU s (words to lexemes, in the client)")
+    print(f"bare COPY         {copied[0]:6.2f} CPU s  {copied[1]:6.2f} s")
+    print(f"put / COPY        {put[0] / copied[0]:6.2f}")
+    print(f"without analysis  {(put[0] - analysis) / copied[0]:6.2f}  goal ≤ 2")
+
+
+def _cpu(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
+if __name__ == "__main__":
+    main()

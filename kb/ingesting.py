@@ -1,0 +1,175 @@
+"""Ingesting from the reading side's commands: register, run the line, say how each ended.
+
+Belongs here: paths to requests, batches, results. What does not: the stages. With a Dagster
+instance set up (`make up`), the batch runs in a child process that records it there.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kb.running import Progress, run_keys
+from kb_resources.compose import open_line
+from kb_resources.errors import InputError
+from kb_resources.model import DocumentKey, Source, SourceKind
+from kb_resources.settings import Settings, load_settings
+from kb_resources.stages.line import Line
+from kb_resources.stages.request import IngestRequest, check_distinct, expand
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller says about all the paths."""
+
+    scope: str
+    audiences: tuple[str, ...] = ()
+    document_id: str | None = None
+    valid_from: datetime | None = None
+    language: str | None = None
+    supersedes: tuple[str, ...] = ()
+    trusted: bool = False
+    through_dagster: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """How one path ended.
+
+    Attributes:
+        path: file or address.
+        document_id: its document.
+        version: newest version, None before the first.
+        digest: SHA-256 of its bytes, lowercase hex.
+        state: terminal state, or `pending` where the work was cut short.
+        reason: why, where the state needs one.
+        replaces: version that this call's took the place of, None where it changed nothing.
+    """
+
+    path: str
+    document_id: str
+    version: int | None
+    digest: str | None
+    state: str
+    reason: str
+    replaces: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without `replaces`."""
+        return {name: value for name, value in asdict(self).items() if name != "replaces"}
+
+
+def local_actor() -> str:
+    """Who runs the command, for the lifecycle log."""
+    try:
+        return f"cli:{getpass.getuser()}"
+    except (KeyError, OSError):
+        return f"cli:{os.getuid()}"
+
+
+def ingest_paths(
+    paths: Sequence[Path | str],
+    options: Options,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    progress: Progress = lambda _what, _done, _total: None,
+    settings: Settings | None = None,
+    counters: dict[str, int] | None = None,
+) -> list[Ingested]:
+    """Take files, folders and web addresses through the line.
+
+    Args:
+        paths: files and folders, which must exist, and http or https addresses as text.
+        options: what holds for all of them.
+        should_stop: asked between documents; True ends the work cleanly.
+        progress: told the stage, documents done and in total.
+        settings: default: the environment's.
+        counters: filled with how often each kind of work was done.
+
+    Returns:
+        One entry per file, in order; then the duplicates that came alive by them.
+
+    Raises:
+        InputError: a path does not exist, names do not fit, an id for several files.
+        UnavailableError: database or disk is away; what was finished is kept.
+    """
+    settings = settings or load_settings()
+    sources = [source for path in paths for source in _sources(path)]
+    check_distinct(sources)
+    if options.document_id and len(sources) != 1:
+        raise InputError(
+            f"--document-id names one document, but {len(sources)} files were given.",
+            next_step="Name a single file.",
+        )
+    actor = local_actor()
+    with open_line(settings, actor=actor, counters=counters) as line:
+        keys = line.register_many(
+            [
+                IngestRequest(
+                    scope=options.scope,
+                    source=source,
+                    document_id=options.document_id,
+                    audiences=options.audiences,
+                    valid_from=options.valid_from,
+                    language=options.language,
+                    trusted_by=actor if options.trusted else None,
+                    supersedes=options.supersedes,
+                    actor=actor,
+                )
+                for source in sources
+            ]
+        )
+        before = {row.key: row.latest_version for row in line.rows(keys)}
+        woken = run_keys(
+            line,
+            keys,
+            settings,
+            actor=actor,
+            through_dagster=options.through_dagster,
+            should_stop=should_stop,
+            progress=progress,
+        )
+        uris = [source.uri for source in sources] + [row.source_uri for row in line.rows(woken)]
+        return _ends(line, [*keys, *woken], uris, before)
+
+
+def _sources(place: Path | str) -> Iterable[Source]:
+    """What a path or an address stands for."""
+    if isinstance(place, Path):
+        return expand(place)
+    from kb_resources.acquire import FetchRefusal, canonical_url
+
+    url = canonical_url(place)
+    if isinstance(url, FetchRefusal):
+        raise InputError(url.reason, next_step=url.next_step)
+    return [Source(SourceKind.URL, url, url)]
+
+
+def _replaced(before: int | None, now: int | None) -> int | None:
+    return before if before != now else None
+
+
+def _ends(
+    line: Line,
+    keys: Sequence[DocumentKey],
+    uris: Sequence[str],
+    before: Mapping[DocumentKey, int | None],
+) -> list[Ingested]:
+    rows = {row.key: row for row in line.rows(keys)}
+    return [
+        Ingested(
+            path=uri,
+            document_id=key.document_id,
+            version=rows[key].latest_version,
+            digest=rows[key].digest,
+            state=rows[key].state,
+            reason=rows[key].reason,
+            replaces=_replaced(before.get(key), rows[key].latest_version),
+        )
+        for key, uri in zip(keys, uris, strict=True)
+    ]

@@ -1,0 +1,123 @@
+"""The line: one graph of eight ops with two front doors.
+
+`document_assets` is the asset door (UI, backfills, GraphQL); `kb_batch` in `batch` is the other.
+Belongs here: composing. Why this shape and not eight assets with outputs, see
+docs/adr/0003-dagster-line.md; graph-backed assets:
+https://docs.dagster.io/guides/build/assets/graph-backed-assets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+
+from kb_assets import acquire, chunk, embed, index, language, parse, scan, supersede
+from kb_assets.stage_op import StageAsset, check_output
+from kb_checks.registry import CHECKS
+from kb_checks.reporting import asset_key, specs
+from kb_resources.bindings.partitions import documents
+from kb_resources.model import Stage
+
+GROUP_NAME = "documents"
+OWNERS = ["team:kb"]
+DOCUMENTS_PER_RUN = 200
+"""Partitions of one backfill run: a run costs seconds to start, a document a tenth of one."""
+
+_STAGES: tuple[tuple[StageAsset, dg.OpDefinition], ...] = (
+    (acquire.ASSET, acquire.acquire),
+    (parse.ASSET, parse.parse),
+    (language.ASSET, language.language),
+    (scan.ASSET, scan.scan),
+    (chunk.ASSET, chunk.chunk),
+    (embed.ASSET, embed.embed),
+    (index.ASSET, index.index),
+    (supersede.ASSET, supersede.supersede),
+)
+STAGE_ASSETS: dict[Stage, StageAsset] = {asset.stage: asset for asset, _ in _STAGES}
+POOLS = frozenset(asset.pool for asset, _ in _STAGES if asset.pool)
+"""Concurrency pools that steps claim a slot of."""
+
+executor = dg.in_process_executor.configured(
+    {"step_dependency_config": {"require_upstream_step_success": False}}
+)
+"""Steps in one process, so that the model is loaded once; a failed step does not stop the rest."""
+
+
+def _check_outputs() -> dict[str, tuple[Stage, str]]:
+    """Graph outputs of the checks, named as Dagster expects them."""
+    return {
+        f"kb__{stage.value}_{check.name}": (stage, check.name)
+        for stage, checks in CHECKS.items()
+        for check in checks
+    }
+
+
+@dg.graph(
+    name="document_line",
+    description="Eight stages over the documents of a run, one after the other.",
+    out={
+        **{stage.value: dg.GraphOut() for stage in Stage},
+        **{name: dg.GraphOut() for name in _check_outputs()},
+    },
+)
+def document_line() -> Mapping[str, Any]:
+    """Chain the ops by `done`; give every asset and check its output."""
+    called: dict[Stage, Any] = {}
+    after = None
+    for asset, op in _STAGES:
+        called[asset.stage] = op() if after is None else op(after)
+        after = called[asset.stage].done
+    return {
+        **{stage.value: result.asset for stage, result in called.items()},
+        **{
+            output: getattr(called[stage], check_output(name))
+            for output, (stage, name) in _check_outputs().items()
+        },
+    }
+
+
+def _describe(spec: dg.AssetSpec) -> dg.AssetSpec:
+    asset = STAGE_ASSETS[Stage(spec.key.path[-1])]
+    return spec.replace_attributes(
+        description=asset.description,
+        owners=OWNERS,
+        kinds=set(asset.kinds),
+        code_version=asset.code_version,
+        group_name=GROUP_NAME,
+        tags={"kb/stage": asset.stage.value, "kb/gate": _side_of_gate(asset.stage)},
+        metadata={**spec.metadata, **asset.metadata},
+    )
+
+
+def _side_of_gate(stage: Stage) -> str:
+    order = tuple(Stage)
+    return "before" if order.index(stage) <= order.index(Stage.SCAN) else "behind"
+
+
+def document_assets() -> dg.AssetsDefinition:
+    """The asset door: eight assets over one graph, partitioned by document."""
+    order = tuple(Stage)
+    return dg.AssetsDefinition.from_graph(
+        document_line,
+        keys_by_output_name={stage.value: asset_key(stage) for stage in Stage},
+        internal_asset_deps={
+            stage.value: {asset_key(order[place - 1])} if place else set()
+            for place, stage in enumerate(order)
+        },
+        can_subset=True,
+        partitions_def=documents,
+        backfill_policy=dg.BackfillPolicy.multi_run(DOCUMENTS_PER_RUN),
+        check_specs=list(specs(documents)),
+    ).map_asset_specs(_describe)
+
+
+def kb_documents() -> dg.UnresolvedAssetJobDefinition:
+    """The asset door as a job: all eight assets for chosen partitions."""
+    return dg.define_asset_job(
+        "kb_documents",
+        selection=dg.AssetSelection.assets(*(asset_key(stage) for stage in Stage)),
+        executor_def=executor,
+        description="All eight stages for single documents or a backfill, by partition.",
+    )

@@ -1,0 +1,166 @@
+"""Text to weighted lexemes, by the same rules for passages and questions.
+
+Belongs here: which lexemes a text has. What does not: scoring (`bm25`, and the SQL of the search).
+A lexeme is known by a number from 1 to 10^9, so that any server can store it in a `sparsevec`.
+See Manning, Raghavan, Schütze, "Introduction to Information Retrieval", chapter 2.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kb_resources.lexical.compounds import german_parts
+from kb_resources.lexical.fold import fold, is_cyrillic, visible
+from kb_resources.lexical.stems import (
+    CYRILLIC_LANGUAGES,
+    LANGUAGES,
+    LATIN_LANGUAGES,
+    analysed_as,
+    stem,
+)
+from kb_resources.lexical.stopwords import is_stop_word, likely_languages
+from kb_resources.lexical.tokens import runs, token
+
+DIMENSIONS = 1_000_000_000
+MAX_TERMS = 1_000
+QUERY_CHARS = 8_000
+QUERY_TERMS = 400
+CONTEXT_WEIGHT = 1.5
+"""What one occurrence in title or headings counts; by measurement (`bench/search.py`)."""
+
+_HAS_DIGIT = re.compile(r"\d")
+_NUMBERED = re.compile(r"\d+[^\W\d_]?")
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Lexemes of one passage.
+
+    Attributes:
+        terms: lexeme number to term frequency (fractions come from the context's weight).
+        length: number of lexeme occurrences in the text, the length BM25 normalises by.
+    """
+
+    terms: dict[int, float]
+    length: float
+
+
+def lexeme_number(lexeme: str) -> int:
+    """Stable number of a lexeme, 1 to 10^9."""
+    digest = hashlib.blake2b(lexeme.encode("utf-8", "replace"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % DIMENSIONS + 1
+
+
+@lru_cache(maxsize=262_144)
+def passage_lexemes(run: str, language: str) -> tuple[int, ...]:
+    """Numbers of the lexemes that one run of a passage stands for."""
+    parsed = token(run)
+    lexemes = [fold(form) for form in parsed.exact]
+    for word in parsed.words:
+        if not is_stop_word(word, language):
+            lexemes += _stems(word, language)
+    return tuple(lexeme_number(lexeme) for lexeme in dict.fromkeys(lexemes) if lexeme)
+
+
+def _stems(word: str, language: str) -> list[str]:
+    parts = german_parts(word) if language == "de" else ()
+    return [stem(form, language) for form in (word, *parts)]
+
+
+def references(found: Iterable[str]) -> Iterator[str]:
+    """A number with the word or sign before it: `§ 15a`, `Article 5`, `Table 3`."""
+    before = ""
+    for run in found:
+        if before and _NUMBERED.fullmatch(run) and len(run) <= 8:
+            yield f"{before}\x1f{run.lower()}"
+        if run[0] == "§":
+            before = "§"
+        else:
+            before = fold(run.lower()) if run.isalpha() and len(run) <= 20 else ""
+
+
+def _occurrences(text: str, language: str) -> Iterator[int]:
+    found = list(runs(visible(text)))
+    for run in found:
+        yield from passage_lexemes(run, language)
+    for reference in references(found):
+        yield lexeme_number(reference)
+
+
+def analyze(
+    text: str, language: str, *, context: str = "", context_weight: float = CONTEXT_WEIGHT
+) -> Analysis:
+    """Lexemes of a passage.
+
+    Args:
+        text: the passage.
+        language: ISO 639-1 code of its document; unknown ones are not stemmed.
+        context: title and heading path, indexed with the passage.
+        context_weight: what one occurrence in the context counts.
+
+    Returns:
+        At most `MAX_TERMS` lexemes, the most frequent first.
+    """
+    language = analysed_as(language)
+    counts: dict[int, float] = dict(Counter(_occurrences(text, language)))
+    length = sum(counts.values())
+    for number in _occurrences(context, language) if context else ():
+        counts[number] = counts.get(number, 0.0) + context_weight
+    if len(counts) > MAX_TERMS:
+        counts = dict(Counter(counts).most_common(MAX_TERMS))
+    return Analysis(counts, length)
+
+
+@lru_cache(maxsize=65_536)
+def _question_lexemes(run: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    """Forms of a run under every candidate language of its script, and as it stands."""
+    parsed = token(run)
+    forms = dict.fromkeys(fold(form) for form in parsed.exact)
+    for word in parsed.words:
+        script = CYRILLIC_LANGUAGES if is_cyrillic(word) else LATIN_LANGUAGES
+        fitting = [language for language in languages if language in script] or languages
+        topical = [language for language in fitting if not is_stop_word(word, language)]
+        for language in topical:
+            forms |= dict.fromkeys(_stems(word, language))
+        if len(topical) == len(fitting):
+            forms[fold(word)] = None
+    return tuple(forms)
+
+
+def names_identifier(text: str) -> bool:
+    """Whether a question has a word with a digit in it: a number, a section, a part, a version.
+
+    Meaning finds the neighbourhood of such a question, only words find the very thing.
+    """
+    return any(_HAS_DIGIT.search(run) for run in runs(visible(text[:QUERY_CHARS])))
+
+
+def analyze_query(text: str, languages: Iterable[str] | None = None) -> dict[int, float]:
+    """Lexemes of a question, under every language it may be in.
+
+    A word is looked for by its stem in each candidate language of its script and as it stands,
+    since the passage was indexed in the passage's own language. Two function words of a language
+    are enough to leave the others out: their stems would only find other words.
+
+    Args:
+        text: any string; only the first 8,000 characters count.
+        languages: candidate languages; None is all of them.
+
+    Returns:
+        Lexeme number to number of occurrences, at most 400; empty when no word is left.
+    """
+    found = list(runs(visible(text[:QUERY_CHARS])))
+    candidates = tuple(dict.fromkeys(map(analysed_as, languages or LANGUAGES)))
+    likely = likely_languages((run.lower() for run in found), candidates)
+    counts: Counter[str] = Counter()
+    for run in found:
+        counts.update(_question_lexemes(run, likely))
+    counts.update(references(found))
+    if not counts:
+        counts.update(fold(run.lower()) for run in found)
+    return {lexeme_number(form): float(n) for form, n in counts.most_common(QUERY_TERMS) if form}

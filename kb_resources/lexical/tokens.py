@@ -1,0 +1,112 @@
+"""Words and identifiers in a text, each with the forms it may be looked for by.
+
+Belongs here: where a word begins and ends, and which parts of an identifier are words of their
+own. What does not: stems, stop words, hashes (`analyzer`).
+Word boundaries follow the spirit of Unicode annex 29, simplified to what retrieval needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_CJK = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+# A run of letters and digits, single connectors inside; or a section sign; or unspaced script.
+_RUN = re.compile(
+    rf"§+|[{_CJK}]+|[^\W_{_CJK}]+(?:(?:[-./_:@&+'’‑–]|(?<=\d),(?=\d))[^\W_{_CJK}]+)*[+#]{{0,2}}"
+)
+_CONNECTOR = re.compile("[-./_:@&+'’‑–,]+")
+_GROUPED_NUMBER = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
+_POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
+# Borders inside one run: aB, ABc, a1, 1a.
+_HUMP = re.compile(r"(?<=[^\W\d_A-ZА-Я])(?=[A-ZА-Я])|(?<=[A-ZА-Я])(?=[A-ZА-Я][^\W\d_A-ZА-Я])")
+_DIGIT_BORDER = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
+_HAS_DIGIT = re.compile(r"\d")
+_MAX_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One unit of a text.
+
+    Attributes:
+        words: lowercase words to be stemmed.
+        exact: lowercase forms matched as they are (identifiers, numbers, acronyms).
+    """
+
+    words: tuple[str, ...] = ()
+    exact: tuple[str, ...] = ()
+
+
+def runs(text: str) -> Iterator[str]:
+    """Runs of a text that `fold.visible` has cleaned, case kept, in reading order."""
+    for match in _RUN.finditer(text):
+        yield match.group()
+
+
+def run_matches(text: str) -> Iterator[re.Match[str]]:
+    """The same runs with their places."""
+    return _RUN.finditer(text)
+
+
+def token(run: str) -> Token:
+    """Take one run apart: whole form and parts.
+
+    `INV-2024/0815` gives the whole and its parts, `getUserName` the whole and three words,
+    `e-mail` the two parts and `email`, `1.000` also `1000`.
+    """
+    if len(run) > _MAX_CHARS:
+        return Token(exact=(run.lower(),))
+    if run[0] == "§":
+        return Token()
+    if _unspaced(run):
+        return Token(exact=tuple(run[i : i + 2] for i in range(max(1, len(run) - 1))))
+    run = _POSSESSIVE.sub("", run)
+    if run.isalpha():
+        return _word(run)
+    if run.isdigit():
+        return Token(exact=(run,))
+    return _compound(run)
+
+
+def _unspaced(run: str) -> bool:
+    return "\u0e00" <= run[0] <= "\ufaff" and run.isalpha() and not run.isupper()
+
+
+def _word(word: str) -> Token:
+    if word.isupper() and 1 < len(word) <= 6:  # an acronym is also itself, whatever the stemmer
+        return Token(words=(word.lower(),), exact=(word.lower(),))
+    if word[1:].islower() or word.isupper() or word.islower():
+        return Token(words=(word.lower(),))
+    parts = [part.lower() for part in _HUMP.split(word) if len(part) > 1]
+    whole = word.lower()
+    return Token(words=(whole, *parts) if len(parts) > 1 else (whole,))
+
+
+def _compound(run: str) -> Token:
+    words: list[str] = []
+    exact: list[str] = []
+    whole = run.lower()
+    if _GROUPED_NUMBER.fullmatch(run):
+        return Token(exact=(whole, _CONNECTOR.sub("", whole)))
+    if whole[-1] in "+#":
+        exact.append(whole)
+    parts = [part for part in _CONNECTOR.split(run.rstrip("+#")) if part]
+    has_digit = _HAS_DIGIT.search(run) is not None
+    if len(parts) > 1:
+        if has_digit or not re.search("['’/–]", run):
+            exact.append(whole.replace("‑", "-"))
+        if not has_digit and re.search("['’‑-]", run):
+            words.append(_CONNECTOR.sub("", whole))
+    for part in parts:
+        if part.isalpha():
+            words.extend(_word(part).words)
+        elif part.isdigit():
+            exact.append(part)
+        else:
+            exact.append(part.lower())
+            pieces = _DIGIT_BORDER.split(part)
+            exact.extend(piece for piece in pieces if piece.isdigit() and len(piece) > 1)
+            words.extend(piece.lower() for piece in pieces if piece.isalpha() and len(piece) > 1)
+    return Token(tuple(dict.fromkeys(words)), tuple(dict.fromkeys(exact)))

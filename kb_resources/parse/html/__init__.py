@@ -1,0 +1,1 @@
+"""HTML, and every format that is read by way of HTML (EPUB, e-mail parts, Markdown)."""

@@ -1,0 +1,1 @@
+"""Formats from before Office Open XML: RTF and Word's .doc."""

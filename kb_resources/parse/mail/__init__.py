@@ -1,0 +1,1 @@
+"""E-mail messages: RFC 822 files and Outlook's .msg."""

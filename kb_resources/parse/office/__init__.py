@@ -1,0 +1,1 @@
+"""Word, PowerPoint and spreadsheet files, and OpenDocument text."""

@@ -1,0 +1,1 @@
+"""Parsing in killable, limited children."""

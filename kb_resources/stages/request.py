@@ -1,0 +1,156 @@
+"""Intake: a caller says what to ingest; the ledger knows it before any byte is read.
+
+Belongs here: the request, defaults of a new scope, expanding folders. What does not: reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from kb_resources.errors import InputError
+from kb_resources.model import (
+    DocumentKey,
+    Source,
+    SourceKind,
+    derive_document_id,
+    validate_audience,
+    validate_document_id,
+    validate_language,
+    validate_scope,
+)
+from kb_resources.store import documents, erasure
+from kb_resources.store.documents import Conn
+from kb_resources.supersede import check_instant
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """One document to ingest.
+
+    Attributes:
+        scope: scope name; made on first use.
+        source: where the bytes are.
+        document_id: the caller's id, or None to derive one from the source's origin.
+        audiences: who may read it; empty: everyone in the scope.
+        valid_from: aware time from which it holds, or None for the time of publication.
+        language: stated language instead of the detected one.
+        trusted_by: actor who vouches for it; the scan then records findings but holds nothing.
+        supersedes: ids of documents that end when this one is published.
+        actor: who asks.
+        readers: audiences that the one who asks holds; None: whoever reads everything.
+    """
+
+    scope: str
+    source: Source
+    document_id: str | None = None
+    audiences: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    language: str | None = None
+    trusted_by: str | None = None
+    supersedes: tuple[str, ...] = ()
+    actor: str = "pipeline"
+    readers: tuple[str, ...] | None = None
+
+
+def register(conn: Conn, request: IngestRequest, languages: Sequence[str]) -> DocumentKey:
+    """Write the request into the ledger.
+
+    Args:
+        conn: inside a transaction of the pipeline role.
+        request: what to ingest.
+        languages: languages that a scope made now accepts.
+
+    Raises:
+        InputError: a name does not fit, or the time has no zone.
+        PolicyError: the id names a document that the caller may not read (`document_id_refused`).
+    """
+    scope = documents.ensure_scope(
+        conn, validate_scope(request.scope), {"languages": sorted(languages)}
+    )
+    if request.valid_from is not None:
+        check_instant(request.valid_from)
+    document_id = (
+        validate_document_id(request.document_id)
+        if request.document_id
+        else derive_document_id(
+            request.source.origin, opaque=bool(scope.settings.get("opaque_ids"))
+        )
+    )
+    documents.register(
+        conn,
+        scope.scope_id,
+        document_id,
+        request.source,
+        audiences=[
+            validate_audience(name)
+            for name in request.audiences or scope.settings.get("audiences", ())
+        ],
+        trusted_by=request.trusted_by,
+        language_hint=request.language and validate_language(request.language),
+        valid_from=request.valid_from,
+        supersedes=request.supersedes,
+        readers=request.readers,
+    )
+    key = DocumentKey(scope.name, document_id)
+    if request.source.kind in (SourceKind.DROPZONE, SourceKind.URL):
+        erasure.keep_out(conn, scope.scope_id, key)
+    return key
+
+
+def is_stray_link(found: Path, root: Path) -> bool:
+    """Whether it is a link that leads nowhere, or out of the folder."""
+    if not found.is_symlink():
+        return False
+    try:
+        return not found.exists() or not found.resolve().is_relative_to(root)
+    except (OSError, RuntimeError):  # a link to itself
+        return True
+
+
+def check_distinct(sources: Sequence[Source]) -> None:
+    """Refuse sources of one call that would be versions of one document.
+
+    Raises:
+        InputError: two of them have the same origin; the first pair is named.
+    """
+    seen: dict[str, Source] = {}
+    for source in sources:
+        first = seen.setdefault(source.origin, source)
+        if first.uri != source.uri:
+            raise InputError(
+                f"{first.uri} and {source.uri} would be one document, {source.origin!r}: a "
+                "document is known by its path below the folder that is given.",
+                next_step="Give the folder that holds both, or ingest one of them with "
+                "--document-id.",
+                code="same_document",
+            )
+
+
+def expand(path: Path, kind: SourceKind = SourceKind.FILE) -> Iterator[Source]:
+    """Sources of a file, or of all files below a folder in name order.
+
+    Hidden files and folders (a leading dot) and links that lead nowhere or out of the folder are
+    passed over. A file's origin is its name; in a folder, its path relative to it. The origin makes
+    the document: the same one from elsewhere is a new version of it.
+
+    Raises:
+        InputError: there is no such path.
+    """
+    if path.is_dir():
+        root = path.resolve()
+        for found in sorted(root.rglob("*")):
+            relative = found.relative_to(root)
+            if any(part.startswith(".") for part in relative.parts):
+                continue
+            if is_stray_link(found, root):
+                continue
+            if found.is_dir():
+                continue
+            yield Source(kind, str(found), relative.as_posix())
+    elif path.exists() or path.is_symlink():
+        yield Source(kind, str(path.absolute()), path.name)
+    else:
+        raise InputError(f"There is no file or folder {path}.", next_step="Check the path.")

@@ -1,0 +1,177 @@
+"""Scopes as people manage them: make, look at, configure, rename, close, expire.
+
+Belongs here: the use cases, each in one transaction with its actor on record. What does not: rows
+(`store.scopes`), and acting on settings, which the stages do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from kb_resources.errors import InputError
+from kb_resources.model import DocumentKey
+from kb_resources.stages import removal
+from kb_resources.stages.capabilities import Capabilities
+from kb_resources.store import scopes
+from kb_resources.store.pool import Database
+from kb_resources.store.scopes import Scope, ScopeSettings
+from kb_resources.store.sql import sql
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeOverview:
+    """A scope with what is in it.
+
+    Attributes:
+        scope: name, title, settings, since when closed.
+        documents: that hold now.
+        passages: of these.
+        history: what was changed about the scope, oldest first: `at`, `event`, `actor`, `details`.
+    """
+
+    scope: Scope
+    documents: int
+    passages: int
+    history: tuple[Mapping[str, Any], ...] = ()
+
+
+def create(
+    database: Database,
+    name: str,
+    *,
+    title: str | None = None,
+    settings: ScopeSettings | None = None,
+    languages: Sequence[str] = (),
+    actor: str,
+) -> Scope:
+    """Make a scope.
+
+    Args:
+        database: of the installation.
+        name: of the scope.
+        title: for people, or None.
+        settings: what holds for its documents.
+        languages: the installation's, for settings that name none.
+        actor: who makes it.
+
+    Raises:
+        ConflictError: the name is taken (`scope_exists`).
+        InputError: name, title or a setting is malformed.
+    """
+    wanted = settings or ScopeSettings()
+    if not wanted.languages:
+        wanted = replace(wanted, languages=tuple(sorted(languages)))
+    with database.transaction("pipeline") as conn:
+        return scopes.create(conn, name, title=title, settings=wanted, actor=actor)
+
+
+def overview(database: Database, name: str, now: datetime) -> ScopeOverview:
+    """One scope with its numbers and its log; NotFound for an unknown one."""
+    with database.transaction("pipeline") as conn, conn.cursor(row_factory=dict_row) as cursor:
+        scope = scopes.get(conn, name)
+        counted = cursor.execute(sql("scope_counts"), {"scope": name, "now": now}).fetchone() or {}
+        return ScopeOverview(
+            scope,
+            counted.get("documents", 0),
+            counted.get("passages", 0),
+            tuple(scopes.history(conn, name)),
+        )
+
+
+def overviews(database: Database, now: datetime) -> list[ScopeOverview]:
+    """All scopes with their numbers, by name."""
+    with database.transaction("pipeline") as conn, conn.cursor(row_factory=dict_row) as cursor:
+        rows = cursor.execute(sql("scope_counts"), {"scope": None, "now": now}).fetchall()
+        counted = {row["name"]: (row["documents"], row["passages"]) for row in rows}
+        return [
+            ScopeOverview(scope, *counted.get(scope.name, (0, 0)))
+            for scope in scopes.list_all(conn)
+        ]
+
+
+def configure(database: Database, name: str, changes: Mapping[str, Any], *, actor: str) -> Scope:
+    """Change some settings; they hold for documents from their next run on.
+
+    Args:
+        database: of the installation.
+        name: of the scope.
+        changes: values by the names of `ScopeSettings`.
+        actor: who changes them.
+
+    Raises:
+        NotFound: no such scope.
+        InputError: an unknown name, or a malformed value.
+    """
+    known = {item.name for item in fields(ScopeSettings)}
+    if unknown := sorted(set(changes) - known):
+        raise InputError(
+            f"{unknown[0]!r} is not a setting of a scope.",
+            next_step=f"Use one of {', '.join(sorted(known))}.",
+        )
+    with database.transaction("pipeline") as conn:
+        settings = replace(scopes.get(conn, name).settings, **changes)
+        return scopes.configure(conn, name, settings, actor=actor)
+
+
+def rename(database: Database, name: str, title: str | None, *, actor: str) -> Scope:
+    """Change the title; None takes it away. The name is a key and stays."""
+    with database.transaction("pipeline") as conn:
+        return scopes.rename(conn, name, title, actor=actor)
+
+
+def close(database: Database, name: str, now: datetime, *, actor: str) -> Scope:
+    """Take no more documents; what is there stays readable. Closing twice is no error."""
+    with database.transaction("pipeline") as conn:
+        return scopes.set_closed(conn, name, now, actor=actor)
+
+
+def reopen(database: Database, name: str, *, actor: str) -> Scope:
+    """Take documents again."""
+    with database.transaction("pipeline") as conn:
+        return scopes.set_closed(conn, name, None, actor=actor)
+
+
+def outlived(database: Database, name: str, now: datetime, *, limit: int = 1000) -> list[str]:
+    """Documents that the scope's retention has run out for, oldest first; none without one."""
+    with database.transaction("pipeline") as conn:
+        days = scopes.get(conn, name).settings.retention_days
+        if not days:
+            return []
+        given = {"scope": name, "before": now - timedelta(days=days), "limit": limit}
+        rows = conn.execute(sql("outlived_documents"), given).fetchall()
+    return [str(document_id) for (document_id,) in rows]
+
+
+def expire(caps: Capabilities, name: str, *, actor: str, limit: int = 1000) -> list[str]:
+    """Remove what outlived the scope's retention; each can be restored.
+
+    Args:
+        caps: of the pipeline.
+        name: of the scope.
+        actor: who asks.
+        limit: documents at most; call again for more.
+
+    Returns:
+        Ids of the removed documents.
+    """
+    found = outlived(caps.database, name, caps.clock(), limit=limit)
+    if not found:
+        return []
+    with caps.database.transaction("pipeline") as conn:
+        days = scopes.get(conn, name).settings.retention_days
+    for document_id in found:
+        removal.remove(
+            caps,
+            DocumentKey(name, document_id),
+            actor=actor,
+            reason=f"The retention of {days} days in {name} ran out.",
+        )
+    with caps.database.transaction("pipeline") as conn:
+        details = {"documents": len(found), "retention_days": days}
+        scopes.log(conn, name, "expired", actor=actor, details=details)
+    return found

@@ -1,0 +1,142 @@
+"""Scopes and events through the stages: retention, the log of a scope, consumers that crash."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from kb_resources.errors import InputError, NotFound, PolicyError
+from kb_resources.stages import events
+from kb_resources.stages import scopes as stage
+from kb_resources.store.outbox import deliver
+from kb_resources.store.records import Event
+
+TEXT = "# Hall {n}\n\nThe keys of hall {n} hang beside the green door of the office."
+CRASHING = """
+import os, sys
+from kb_resources.stages.events import consume
+from kb_resources.store.pool import Database
+dsn, log = sys.argv[1:]
+def dies_after_the_second(event):
+    with open(log, "a") as file:
+        file.write(f"{event.event_id} {event.document_id}\\n")
+    if sum(1 for _ in open(log)) == 2:
+        os.kill(os.getpid(), 9)
+with Database.external(dsn, pipeline_dsn=dsn, app_dsn=dsn) as database:
+    consume(database, "mirror", dies_after_the_second)
+"""
+
+
+def database(bench: Any) -> Any:
+    return bench.line.capabilities.database
+
+
+@pytest.mark.requirement("W-15", "W-30")
+def test_a_consumer_killed_between_callback_and_acknowledgement_gets_the_event_again(
+    bench: Any, tmp_path: Any
+) -> None:
+    events.subscribe(database(bench), "mirror")
+    for n in range(3):
+        bench.ingest(f"hall{n}.md", TEXT.format(n=n))
+    log = tmp_path / "told"
+    command = [sys.executable, "-c", CRASHING, bench.settings.pipeline_database_url, str(log)]
+    assert subprocess.run(command, check=False).returncode == -9
+    assert len(log.read_text().splitlines()) == 2
+    [waiting] = events.consumers(database(bench))
+    assert (waiting["name"], waiting["scope"], waiting["waiting"]) == ("mirror", None, 2)
+    assert subprocess.run(command, check=False).returncode == 0
+    told = [line.split() for line in log.read_text().splitlines()]
+    assert len(told) == 4
+    assert told[1] == told[2]
+    assert len({event_id for event_id, _ in told}) == 3
+    assert events.waiting(database(bench), "mirror") == []
+
+
+@pytest.mark.requirement("W-15", "W-30")
+def test_a_callback_that_raises_reaches_the_caller_and_the_data_is_stored(bench: Any) -> None:
+    """[62]"""
+    events.subscribe(database(bench), "mirror", scope=None)
+    key = bench.ingest("hall.md", TEXT.format(n=1))
+    assert bench.state(key)[0] == "indexed"
+
+    def refuses(event: Event) -> None:
+        raise RuntimeError(f"cannot mirror {event.document_id}")
+
+    with pytest.raises(RuntimeError, match="cannot mirror"):
+        events.consume(database(bench), "mirror", refuses)
+    [waiting] = events.consumers(database(bench))
+    assert (waiting["waiting"], waiting["attempts"]) == (1, 1)
+    seen: list[str] = []
+    assert deliver(database(bench), "mirror", lambda event: seen.append(event.document_id)) == 1
+    assert seen == [key.document_id]
+    events.unsubscribe(database(bench), "mirror")
+    with database(bench).transaction("pipeline") as conn:
+        assert conn.execute("select count(*) from kb.event").fetchone() == (0,)
+
+
+def test_nobody_who_listens_costs_no_event(bench: Any) -> None:
+    bench.ingest("hall.md", TEXT.format(n=1))
+    with database(bench).transaction("pipeline") as conn:
+        assert conn.execute("select count(*) from kb.event").fetchone() == (0,)
+
+
+def test_retention_removes_what_outlived_it_and_nothing_else(bench: Any) -> None:
+    old, new = (bench.ingest(f"hall{n}.md", TEXT.format(n=n)) for n in (1, 2))
+    caps = bench.line.capabilities
+    assert stage.expire(caps, "acme", actor="test") == []
+    stage.configure(caps.database, "acme", {"retention_days": 30}, actor="test")
+    with caps.database.transaction("pipeline") as conn:
+        conn.execute(
+            "update kb.document set updated_at = updated_at - interval '40 days'"
+            " where document_id = %s", [old.document_id],
+        )  # fmt: skip
+    with caps.database.transaction("owner") as conn:
+        conn.execute(
+            "update kb.validity x set valid = tstzrange(lower(valid) - interval '40 days', null)"
+            " from kb.document d where d.document_key = x.document_key and d.document_id = %s",
+            [old.document_id],
+        )
+    with caps.database.transaction("pipeline") as conn:
+        now = conn.execute("select now()").fetchone()[0]
+    found = stage.outlived(caps.database, "acme", now)
+    assert old.document_id in found
+    expired = stage.expire(_at(caps, now), "acme", actor="test")
+    assert expired == found
+    assert bench.state(old)[0] == "removed"
+    assert "30 days" in bench.state(old)[1]
+    assert bench.state(new)[0] == ("removed" if new.document_id in found else "indexed")
+    entries = stage.overview(caps.database, "acme", now).history
+    assert entries[-1]["event"] == "expired"
+
+
+def _at(caps: Any, now: Any) -> Any:
+    from dataclasses import replace
+
+    return replace(caps, clock=lambda: now)
+
+
+def test_unknown_and_malformed_settings_are_refused(bench: Any) -> None:
+    stage.create(database(bench), "acme", languages=["en"], actor="test")
+    for changes in (
+        {"colour": "red"},
+        {"languages": ("english",)},
+        {"chunk_preset": "odd"},
+        {"chunk_tokens": 7},
+        {"retention_days": -1},
+        {"audiences": ("two words",)},
+    ):
+        with pytest.raises(InputError):
+            stage.configure(database(bench), "acme", changes, actor="test")
+    with pytest.raises(NotFound):
+        stage.configure(database(bench), "other", {}, actor="test")
+    with pytest.raises(InputError):
+        stage.rename(database(bench), "acme", " ", actor="test")
+
+
+def test_the_log_of_a_scope_cannot_be_changed(bench: Any) -> None:
+    stage.create(database(bench), "acme", languages=["en"], actor="test")
+    with pytest.raises(PolicyError), database(bench).transaction("owner") as conn:
+        conn.execute("update kb.scope_log set actor = 'nobody'")

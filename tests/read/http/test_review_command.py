@@ -1,0 +1,66 @@
+"""`kb review`: a decision shows what it is about and holds for that alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kb.cli import cli
+from kb.cli.errors import guard
+from kb_resources.settings import Settings, as_environment
+from tests.read.http.conftest import HELD
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Run:
+    """Run a command in this process, after a held document was ingested."""
+    for name, value in as_environment(settings).items():
+        monkeypatch.setenv(name, value)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = guard(cli, arguments)
+        return (code, *capsys.readouterr())
+
+    path = tmp_path / "tickets.md"
+    path.write_text(HELD)
+    command("ingest", str(path), "--scope", "acme", "--document-id", "tickets", "--no-dagster")
+    return command
+
+
+@pytest.mark.requirement("P-81")
+def test_a_decision_names_what_was_looked_at(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    place = ("tickets", "--scope", "acme")
+    code, shown, _ = run("review", "show", *place)
+    assert code == 0
+    [digest] = [line.removeprefix("digest ") for line in shown.splitlines() if "digest" in line]
+    for looked_at in (
+        ("--version", "2"),
+        ("--digest", "0" * 64),
+        ("--version", "2", "--digest", digest),
+    ):
+        code, out, err = run("review", "release", *place, "--reason", "x", *looked_at)
+        assert (code, "is version 1 now" in err) == (1, True), out
+    code, out, _ = run("review", "release", *place, "--reason", "x", "--digest", digest)
+    assert code == 0
+    assert shown.splitlines()[0] in out
+    assert "tickets: indexed" in out
+
+
+def test_a_person_at_a_terminal_is_asked_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = ("tickets", "--scope", "acme", "--reason", "not ours")
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked = []
+    monkeypatch.setattr("click.confirm", lambda text, **_: asked.append(text))
+    code, out, _ = run("review", "reject", *place)
+    assert asked == ["Reject this version?"]
+    assert (code, "tickets: blocked" in out) == (0, True)
