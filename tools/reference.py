@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from kb.cli import cli
+from kb.cli.group import cli
 from kb_resources import errors
 from kb_resources.settings import described
 

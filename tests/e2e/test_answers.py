@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kb.cli import cli
 from kb.cli.errors import guard
+from kb.cli.group import cli
 from tests.e2e.conftest import Done, Kb
 from tests.integration.answer.chat_server import chatting
 

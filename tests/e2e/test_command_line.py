@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,15 +160,39 @@ def test_an_interrupted_ingest_converges(kb: Kb, tmp_path: Path) -> None:
             f"{number * 7} of the reception desk.\n"
         )
     call = ("ingest", str(tmp_path), "--scope", "halt", "--no-dagster", "--json")
+
+    def begun() -> bool:
+        rows = kb("documents", "list", "--scope", "halt", "--json")
+        return rows.code == 0 and bool(rows.json)
+
     with kb.start(*call) as process:
-        time.sleep(4)
+        while process.poll() is None and not begun():
+            pass
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=240)
-    assert process.returncode in (0, 130)
+    assert process.returncode in (0, 130)  # 0: it was done before the signal came
     assert kb(*call).code == 0
     rows = kb("documents", "list", "--scope", "halt", "--json").json
     assert {row["state"] for row in rows} == {"indexed"}
     assert len(rows) == 30
+
+
+STRIKE = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+
+
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [
+        (f"errors.guard = lambda *_: exec('{STRIKE}')", 130),  # as a dataclass is being made
+        (f"import atexit; atexit.register(lambda: exec('{STRIKE}'))", 0),  # all is done
+    ],
+)
+def test_ctrl_c_ends_a_command_by_an_exit_code(before: str, code: int) -> None:
+    program = f"from kb.cli import errors, main; {before}; main(['--version'])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (code, "")
 
 
 def test_a_reader_that_closes_the_pipe_causes_no_noise(

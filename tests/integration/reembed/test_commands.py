@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kb.cli import cli
+from kb.cli.group import cli
 from kb_resources.errors import PolicyError
 from kb_resources.settings import as_environment
 from tests.integration.embed.fake_server import FakeServer

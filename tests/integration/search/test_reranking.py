@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from kb.cli import cli
+from kb.cli.group import cli
 from kb_resources.compose_models import open_reranker
 from kb_resources.embed.cross_encoder import CrossEncoder
 from kb_resources.errors import InputError, IntegrityError, UnavailableError

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from kb.cli import cli
+from kb.cli.group import cli
 from kb.cli.errors import guard
 from kb_resources.settings import Settings, as_environment
 from tests.read.http.conftest import ROOT, serving

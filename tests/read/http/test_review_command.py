@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kb.cli import cli
+from kb.cli.group import cli
 from kb.cli.errors import guard
 from kb_resources.settings import Settings, as_environment
 from tests.read.http.conftest import HELD
