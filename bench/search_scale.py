@@ -1,214 +1,147 @@
 """CPU per search beside a numpy scan, by size of the scope: `python bench/search_scale.py`.
 
-Texts are recombined sentences of the labelled sets, vectors are random around 200 centres. Rows
-are copied in past the gate (nothing here is a real document), searched as the reading role under
-row level security. CPU is the backend's, from /proc; numpy's floor is one float32 matrix-vector
-product and a partial sort. Belongs here: speed. What does not: ranking quality (`search.py`).
+Many synthetic passages in scopes of very different size (`scale_rows.py`), searched as the reading
+role under row level security; `--passages 1000000` makes 1,000 scopes. CPU is the backend's, from
+/proc; numpy's floor is one float32 matrix-vector product and a partial sort over the scope alone,
+in the same run. The scopes large enough for an index of their own are asked before and after
+`ann.maintain` makes it. Recall is that of the vector list against the exact ten nearest, over each
+size and then once more over every scope there is. Belongs here: speed and recall. What does not:
+ranking quality (`search.py`).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import random
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: the floor is one core's, without spinning
+import argparse
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import retrieval_sets as sets
+import scale_rows
 from numpy.typing import NDArray
+from scale_rows import DIM, MODEL, Loaded
 
-from kb_resources.lexical import ANALYZER_VERSION, analyze, analyze_query
-from kb_resources.store import passages, vectors
+from kb_resources.lexical import analyze_query
+from kb_resources.retrieve.asking import FULL_SHARE
+from kb_resources.store import ann, vectors
 from kb_resources.store import search as statements
 from kb_resources.store.migrate import migrate
 from kb_resources.store.pool import Connection, Database
+from kb_resources.store.search import SearchQuery
 from kb_resources.store.server import EmbeddedServer
 
-DIM = 384
-WORDS = 163
-START = datetime(2020, 1, 1, tzinfo=UTC)
 VOLATILE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def scope_sizes(total: int) -> list[int]:
-    """Half in one scope, four middling ones, the rest small: 200 scopes for 100,000 passages."""
-    sizes = [total // 2, *[max(45, total * 3 // 100)] * 4]
-    rest = max(1, total // 500 - len(sizes))
-    left = total - sum(sizes)
-    return sizes + [45] + [(left - 45) // max(1, rest - 1)] * max(1, rest - 1)
-
-
-def texts(folder: Path, count: int, seed: int = 1) -> Iterator[str]:
-    """Passages of about 163 words made of sentences of real ones."""
-    chance = random.Random(seed)
-    pool = []
-    for name in ("cranfield-en", "cisi-en"):
-        for row in sets.rows(folder / name / "corpus.jsonl"):
-            pool += [part.split() for part in row["text"].split(" . ") if len(part) > 30]
-    for _ in range(count):
-        words: list[str] = []
-        while len(words) < WORDS:
-            words += chance.choice(pool)
-        yield " ".join(words[:WORDS])
-
-
-def unit(
-    count: int, chance: np.random.Generator, centres: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """`(count, 384) float32`, L2-normalised, scattered around centres."""
-    made = centres[chance.integers(len(centres), size=count)]
-    made = made + 0.7 * chance.standard_normal((count, DIM)).astype(np.float32) / np.sqrt(DIM)
-    found: NDArray[np.float32] = made / np.linalg.norm(made, axis=1, keepdims=True)
-    return found
-
-
-def load(conn: Connection, folder: Path, sizes: Sequence[int]) -> list[NDArray[np.float32]]:
-    """Fill the tables by COPY with triggers off; returns each scope's vectors."""
-    chance = np.random.default_rng(1)
-    centres = chance.standard_normal((200, DIM)).astype(np.float32)
-    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
-    conn.execute("set session_replication_role = replica")
-    model = vectors.ensure_model(conn, "synthetic@1", DIM)
-    source = texts(folder, sum(sizes))
-    kept, key = [], 0
-    for number, size in enumerate(sizes, 1):
-        name = f"s{number}"
-        (scope_id,) = conn.execute(
-            "insert into kb.scope (name) values (%s) returning scope_id", [name]
-        ).fetchone() or (0,)
-        (document_key,) = conn.execute(
-            "insert into kb.document (scope_id, document_id, source_kind, source_uri, origin)"
-            " values (%s, 'd', 'api', 'x', 'x') returning document_key",
-            [scope_id],
-        ).fetchone() or (0,)
-        (version_key,) = conn.execute(
-            "insert into kb.version (document_key, scope_id, version, digest, media_type,"
-            " size_bytes) values (%s, %s, 1, %s, 'text/plain', 1) returning version_key",
-            [document_key, scope_id, f"{number:064x}"],
-        ).fetchone() or (0,)
-        conn.execute(
-            "insert into kb.validity (document_key, version_key, scope_id, valid, known) values"
-            " (%s, %s, %s, tstzrange(%s, null), tstzrange(%s, null))",
-            [document_key, version_key, scope_id, START, START],
-        )
-        conn.execute(
-            "insert into kb.lexicon (scope_id, analyzer, average_length) values (%s, %s, 100)",
-            [scope_id, ANALYZER_VERSION],
-        )
-        made = unit(size, chance, centres)
-        kept.append(made)
-        lex, emb = [], []
-        with (
-            conn.cursor() as cursor,
-            cursor.copy(
-                "copy kb.passage (passage_key, version_key, scope_id, passage_id, ordinal, text,"
-                " context, heading_path, byte_start, byte_end, char_start, char_end,"
-                " content_hash, embed_hash, token_count, language) from stdin"
-            ) as copy,
-        ):
-            for ordinal in range(size):
-                text, key = next(source), key + 1
-                found = analyze(text, "en")
-                row = passages.LexicalRow(ordinal, found.terms, found.length)
-                lex.append((key, *passages.row_literals(row, 100.0)))
-                emb.append((key, "[" + ",".join(f"{x:.4f}" for x in made[ordinal]) + "]"))
-                copy.write_row(
-                    (
-                        *(key, version_key, scope_id, f"p{key}", ordinal, text, "", [], 0, 1, 0, 1),
-                        *(f"{key:064x}", f"{key:064x}", 1, "en"),
-                    )
-                )
-        with conn.cursor() as cursor:
-            cursor.execute("create temp table if not exists lex_in (k bigint, bm text, terms text)")
-            with cursor.copy("copy lex_in from stdin") as copy:
-                for item in lex:
-                    copy.write_row(item)
-            cursor.execute(
-                "insert into kb.lex (passage_key, scope_id, valid_from, audiences, bm, keys)"
-                " select k, %(s)s, %(t)s, '{}', bm::sparsevec,"
-                " array(select kb.scoped_key(%(s)s, x) from unnest(terms::int[]) x) from lex_in",
-                {"s": scope_id, "t": START},
-            )
-            cursor.execute("truncate lex_in")
-            with cursor.copy(
-                "copy kb.embedding (model_key, passage_key, scope_id, valid_from, audiences, vec)"
-                " from stdin"
-            ) as copy:
-                for item in emb:
-                    copy.write_row((model, item[0], scope_id, START, [], item[1]))
-        passages.refresh_statistics(conn, scope_id)
-    conn.execute("set session_replication_role = origin")
-    conn.execute("vacuum analyze")
-    return kept
+K = 10
 
 
 def backend_cpu_s(pid: int) -> float:
-    """User and system seconds of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
+    """Seconds a process has run so far, user and system."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def near(scope_vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
+    """`(count, 384) float32`: questions near passages of the scope, L2-normalised."""
+    chance = np.random.default_rng(7)
+    asked = scope_vectors[chance.integers(len(scope_vectors), size=count)]
+    asked = asked + 0.5 * chance.standard_normal(asked.shape).astype(np.float32) / np.sqrt(DIM)
+    made: NDArray[np.float32] = asked / np.linalg.norm(asked, axis=1, keepdims=True)
+    return made
+
+
+def question(conn: Connection, number: int, text: str, vector: NDArray[np.float32]) -> SearchQuery:
+    """A question to scope `s<number>`, with both lists."""
+    scope = statements.visible_scopes(conn, [f"s{number}"])[f"s{number}"]
+    return SearchQuery(
+        scope_ids=[scope.scope_id],
+        lexemes=analyze_query(text),
+        vector=vector,
+        model_key=vectors.model_key(conn, MODEL),
+        audiences=[],
+        as_of=datetime.now(UTC),
+        historical=False,
+        k=K,
+        candidates=100,
+        full_share=FULL_SHARE,
+    )
+
+
+def recall(
+    rows: Sequence[dict[str, object]],
+    places: NDArray[np.int64],
+    scores: NDArray[np.float32],
+) -> float:
+    """Share of the ten nearest that were found; passages as near as the tenth count as one."""
+    wanted = min(K, len(places))
+    tenth = np.partition(-scores, wanted - 1)[wanted - 1] + 1e-4
+    true = {f"p{places[at]}" for at in np.flatnonzero(-scores <= tenth)}
+    return len({row["passage_id"] for row in rows} & true) / wanted
 
 
 def measure(
-    database: Database, number: int, scope_vectors: NDArray[np.float32], questions: Sequence[str]
-) -> str:
-    """One line: size, CPU of ours and of numpy, their ratio, recall of the vector list."""
-    name = f"s{number}"
-    chance = np.random.default_rng(7)
-    asked = scope_vectors[chance.integers(len(scope_vectors), size=len(questions))]
-    asked = asked + 0.5 * chance.standard_normal(asked.shape).astype(np.float32) / np.sqrt(DIM)
-    asked /= np.linalg.norm(asked, axis=1, keepdims=True)
-    spent = {}
-    recall = []
-    for mode in ("text", "vector", "hybrid"):
-        with database.transaction("app", name) as conn:
-            scope = statements.visible_scopes(conn, [name])[name]
-            model = vectors.model_key(conn, "synthetic@1")
-            pid = conn.info.backend_pid
+    database: Database, loaded: Loaded, number: int, texts: Sequence[str], note: str = ""
+) -> None:
+    """One line: size, CPU of ours and of numpy, their ratio, time, recall of the vector list."""
+    places = loaded.rows(number)
+    scope_vectors = loaded.vectors[places].astype(np.float32)
+    asked = near(scope_vectors, len(texts))
+    spent, taken, recalls = {}, [], []
+    with database.transaction("app", f"s{number}") as conn:
+        pid = conn.info.backend_pid
+        both = [question(conn, number, *one) for one in zip(texts, asked, strict=True)]
+        for mode, left_out in (("text", {"vector": None}), ("vector", {"lexemes": {}}), ("", {})):
             for warm in (True, False):
                 before, client = backend_cpu_s(pid), time.process_time()
-                for text, vector in zip(questions, asked, strict=True):
-                    rows = statements.run(
-                        conn,
-                        statements.SearchQuery(
-                            scope_ids=[scope.scope_id],
-                            lexemes={} if mode == "vector" else analyze_query(text),
-                            vector=None if mode == "text" else vector,
-                            model_key=model,
-                            audiences=[],
-                            as_of=datetime.now(UTC),
-                            historical=False,
-                            k=10,
-                            candidates=100,
-                        ),
-                    )
-                    if mode == "vector" and not warm:
-                        true = np.sort(scope_vectors @ vector)[::-1][:10]
-                        got = sum(row["vector_score"] >= true[-1] - 2e-3 for row in rows)
-                        recall.append(got / min(10, len(true)))
-                spent[mode] = (backend_cpu_s(pid) - before) / len(questions) * 1e3
-        spent[f"client {mode}"] = (time.process_time() - client) / len(questions) * 1e3
+                for one in both:
+                    started = time.perf_counter()
+                    rows = statements.run(conn, replace(one, **left_out))
+                    if not warm and not mode:
+                        taken.append((time.perf_counter() - started) * 1e3)
+                    if not warm and mode == "vector":
+                        recalls.append(recall(rows, places, scope_vectors @ one.vector))
+                spent[mode] = (backend_cpu_s(pid) - before) / len(texts) * 1e3
+            client = (time.process_time() - client) / len(texts) * 1e3
     started = time.process_time()
     for vector in asked:
         scores = scope_vectors @ vector
-        np.argpartition(-scores, min(10, len(scores) - 1))[:10]
+        np.argpartition(-scores, min(K, len(scores) - 1))[:K]
     floor = (time.process_time() - started) / len(asked) * 1e3
-    return (
-        f"scope of {len(scope_vectors):7}: text {spent['text']:7.2f}  vector {spent['vector']:7.2f}"
-        f"  hybrid {spent['hybrid']:7.2f} ms CPU, client {spent['client hybrid']:.2f};"
-        f" numpy {floor:7.3f} ms, hybrid {spent['hybrid'] / floor:6.1f}x;"
-        f" recall@10 {sets.mean(recall):.3f}"
+    p50, p95 = np.percentile(taken, [50, 95])
+    print(
+        f"scope of {len(places):7}{note}: text {spent['text']:6.2f}  vector {spent['vector']:6.2f}"
+        f"  hybrid {spent['']:6.2f} ms CPU, client {client:.2f}; numpy {floor:6.3f} ms, hybrid"
+        f" {spent[''] / floor:5.1f}x; p50 {p50:.1f} p95 {p95:.1f} ms; recall@10"
+        f" {sets.mean(recalls):.3f}",
+        flush=True,
+    )
+
+
+def sweep(database: Database, loaded: Loaded, each: int = 2) -> None:
+    """Recall of the vector list in every scope."""
+    found = []
+    for number in range(1, len(loaded.sizes) + 1):
+        places = loaded.rows(number)
+        scope_vectors = loaded.vectors[places].astype(np.float32)
+        with database.transaction("app", f"s{number}") as conn:
+            for vector in near(scope_vectors, each):
+                asked = replace(question(conn, number, "", vector), lexemes={})
+                rows = statements.run(conn, asked)
+                found.append(recall(rows, places, scope_vectors @ vector))
+    print(
+        f"every scope asked {each} times: recall@10 {sets.mean(found):.4f}, lowest {min(found):.2f}"
     )
 
 
 def main() -> int:
-    """Load, measure three scope sizes, print."""
+    """Load, measure each size of scope, make indexes, measure again, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--passages", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=50)
@@ -218,20 +151,38 @@ def main() -> int:
         print("KB_TEST_DATA is not set: the labelled sets are not here.")
         return 2
     folder = Path(data) / "retrieval"
-    asked = [row["text"] for row in sets.rows(folder / "cranfield-en" / "queries.jsonl")]
+    texts = [row["text"] for row in sets.rows(folder / "cranfield-en" / "queries.jsonl")]
+    texts = texts[: given.questions]
     home = Path(tempfile.mkdtemp(prefix="kb-bench-"))
     home.chmod(0o711)
     server = EmbeddedServer(home / "home", settings=VOLATILE)
     try:
         server.start()
         migrate(server.dsn("owner"))
-        sizes = scope_sizes(given.passages)
+        sizes = scale_rows.sizes_of(given.passages)
+        first = {size: number for number, size in reversed(list(enumerate(sizes, 1)))}
+        large = [number for size, number in first.items() if size >= ann.LIMIT]
         with Database.embedded(server, application_name="kb bench") as database:
+            started = time.perf_counter()
             with database.owner_session() as conn:
-                kept = load(conn, folder, sizes)
-            print(f"{sum(sizes)} passages in {len(sizes)} scopes")
-            for number in (1, 2, 6):
-                print(measure(database, number, kept[number - 1], asked[: given.questions]))
+                loaded = scale_rows.load(conn, folder, sizes)
+                spent = time.perf_counter() - started
+                (stored,) = conn.execute("select pg_database_size(current_database())").fetchone()
+            print(
+                f"{sum(sizes)} passages in {len(sizes)} scopes, loaded in {spent:.0f} s,"
+                f" {stored / 1e9:.2f} GB; load {os.getloadavg()[0]:.1f}",
+                flush=True,
+            )
+            for number in sorted(first.values()):
+                measure(database, loaded, number, texts)
+            started = time.perf_counter()
+            with database.owner_session() as conn:
+                made = ann.maintain(conn)
+            print(f"{len(made)} indexes made in {time.perf_counter() - started:.0f} s")
+            for number in sorted(large):
+                measure(database, loaded, number, texts, ", indexed")
+            sweep(database, loaded)
+            print(f"load {os.getloadavg()[0]:.1f}")
     finally:
         server.destroy()
         shutil.rmtree(home)
