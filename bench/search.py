@@ -208,7 +208,7 @@ def main() -> int:
         found: dict[str, dict[str, Scores]] = {}
         with Database.embedded(server, application_name="kb bench") as database:
             for name in given.names:
-                one = sets.read_set(Path(data) / "retrieval" / name)
+                one = sets.read_set(Path(data) / "data" / "retrieval" / name)
                 vectors = None
                 if model is not None:
                     texts = [sets.text_to_embed(row) for row in one.corpus]

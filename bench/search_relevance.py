@@ -176,7 +176,7 @@ def main() -> int:
         migrate(server.dsn("owner"))
         with Database.embedded(server, application_name="kb bench") as database:
             for name in SETS:
-                one = loaded[name] = sets.read_set(Path(data) / "retrieval" / name)
+                one = loaded[name] = sets.read_set(Path(data) / "data" / "retrieval" / name)
                 vectors = model.whole(
                     f"{name}.corpus", [sets.text_to_embed(row) for row in one.corpus], "passage"
                 )

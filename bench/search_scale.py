@@ -150,7 +150,7 @@ def main() -> int:
     if not data:
         print("KB_TEST_DATA is not set: the labelled sets are not here.")
         return 2
-    folder = Path(data) / "retrieval"
+    folder = Path(data) / "data" / "retrieval"
     texts = [row["text"] for row in sets.rows(folder / "cranfield-en" / "queries.jsonl")]
     texts = texts[: given.questions]
     home = Path(tempfile.mkdtemp(prefix="kb-bench-"))
