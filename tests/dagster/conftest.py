@@ -95,7 +95,7 @@ def instance(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[dg.DagsterInstance]:
-    """A Dagster instance of this test's own, configured by the repository's dagster.yaml."""
+    """A Dagster instance of this test's own, configured by the packaged dagster.yaml."""
     name = f"dagster_test_{next(_numbers)}"
     with psycopg.connect(server.dsn("owner", "postgres"), autocommit=True) as conn:
         conn.execute(f"create database {name} template {dagster_template} strategy file_copy")
@@ -108,7 +108,7 @@ def _instance(
     server: EmbeddedServer, database: str, home: Path, patch: pytest.MonkeyPatch
 ) -> dg.DagsterInstance:
     home.mkdir(parents=True, exist_ok=True)
-    shutil.copy(ROOT / "dagster.yaml", home / "dagster.yaml")
+    shutil.copy(ROOT / "kb_assets" / "dagster.yaml", home / "dagster.yaml")
     patch.setenv("DAGSTER_HOME", str(home))
     patch.setenv("KB_DAGSTER_URL", server.sqlalchemy_url(database))
     patch.setenv("DAGSTER_EVENT_BATCH_SIZE", "50")

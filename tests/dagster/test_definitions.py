@@ -232,3 +232,9 @@ def test_the_health_of_a_new_installation_is_looked_at_at_once(defs: dg.Definiti
             cursor=first.cursor,
         )
         assert again.get_num_requested(HEALTH) == 0
+
+
+def test_the_instance_of_the_checkout_is_the_packaged_one() -> None:
+    """A copy, since a link in a repository does not survive every way to carry one."""
+    packaged = (ROOT / "kb_assets" / "dagster.yaml").read_text()
+    assert (ROOT / "dagster.yaml").read_text() == packaged
