@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kb_resources.chunk import TokenCounter
     from kb_resources.embed import Embedder, ModelIdentity, OnnxEmbedder
     from kb_resources.embed.cross_encoder import CrossEncoder
-    from kb_resources.embed.remote import RemoteEmbedder
+    from kb_resources.embed.remote import HttpTransport, RemoteEmbedder
     from kb_resources.retrieve.reranking import Reranker
     from kb_resources.settings import Settings
 
@@ -37,6 +37,25 @@ def open_reranker(settings: Settings) -> Reranker | None:
     return Reranker(load, time_limit_s=settings.rerank_timeout_s)
 
 
+def embedding_transport(settings: Settings) -> HttpTransport | None:
+    """What asks embedding endpoints, each with its own key and headers; None: a plain one."""
+    if not settings.embed_keys and not settings.embed_headers:
+        return None
+    from urllib.parse import unquote
+
+    from kb_resources.embed.remote import HttpTransport
+
+    by_host: dict[str, dict[str, str]] = {}
+    for part in settings.embed_keys:
+        host, _, key = part.partition("=")
+        by_host.setdefault(host.lower(), {})["Authorization"] = f"Bearer {unquote(key)}"
+    for part in settings.embed_headers:
+        host, _, header = part.partition("=")
+        name, _, value = header.partition(":")
+        by_host.setdefault(host.lower(), {})[name] = unquote(value).strip()
+    return HttpTransport(by_host=by_host)
+
+
 class Model:
     """The configured embedding model; prepared and loaded when first needed."""
 
@@ -53,7 +72,10 @@ class Model:
         """Loaded, with its golden vectors or canary texts checked."""
         _ = self.identity
         return embed.load(
-            self._settings.models_path, self._settings.model, threads=self._settings.embed_threads
+            self._settings.models_path,
+            self._settings.model,
+            threads=self._settings.embed_threads,
+            transport=embedding_transport(self._settings),
         )
 
 
@@ -79,7 +101,10 @@ class Shelf:
                 return self._own.embedder
             if model_id not in self._loaded:
                 self._loaded[model_id] = embed.open_build(
-                    self._settings.models_path, model_id, self._settings.embed_threads
+                    self._settings.models_path,
+                    model_id,
+                    self._settings.embed_threads,
+                    transport=embedding_transport(self._settings),
                 )
             return self._loaded[model_id]
 
@@ -92,6 +117,16 @@ class Shelf:
         if isinstance(found, embed.OnnxEmbedder):
             return found.tokenizer
         return found if isinstance(found, HashingEmbedder) else EstimateCounter()
+
+    def price(self, model_id: str) -> tuple[float, str] | None:
+        """What a million tokens cost by KB_PRICES, else by the registry, and the currency."""
+        from kb_resources.stages.usage import Prices
+
+        prices = Prices.read(self._settings.prices, self._settings.currency)
+        if stated := prices.of_tokens(model_id, 1_000_000):
+            return stated.amount, stated.currency
+        listed = embed.find_model(model_id.partition("@")[0]).price_per_million
+        return None if listed is None else (listed, "USD")
 
     def resolve(self, name: str) -> ModelIdentity:
         """A model by its registry name, prepared where it can be, or by its identity.

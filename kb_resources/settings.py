@@ -9,17 +9,22 @@ pydantic-settings, whose import alone costs a third of what `kb search` needs to
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from kb_resources.errors import InputError
 
 LANGUAGES = ("en", "de", "bg", "ru", "sr", "mk", "hr", "sl")
 OCR_LANGUAGES = ("eng", "deu", "hrv", "slv", "srp_latn", "rus", "bul", "srp", "mkd")
 PREFIX = "KB_"
+_HOST = re.compile(r"[a-z0-9.-]+(:\d+)?|\[[0-9a-f:]+\](:\d+)?", re.IGNORECASE)
+_HEADER_TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
+_HEADER = re.compile(r"[A-Za-z0-9_-]+: ?\S.*")
 
 
 def _default_home() -> Path:
@@ -86,6 +91,22 @@ def _permission_keys(text: str) -> tuple[str, ...]:
     return found
 
 
+def _prices(text: str) -> tuple[str, ...]:
+    found = tuple(part.replace(" ", "") for part in text.split(",") if part.strip())
+    for part in found:
+        name, _, price = part.rpartition("=")
+        numbers = [float(number) for number in price.split("/")]
+        if not name or len(numbers) > 2 or not all(0 <= number < 1e6 for number in numbers):
+            raise ValueError("write MODEL=PRICE or MODEL=PRICE/PRICE, separated by commas")
+    return found
+
+
+def _currency(text: str) -> str:
+    if not text.isascii() or not text.isalpha() or len(text) > 8:
+        raise ValueError("write a currency's code, such as EUR")
+    return text.upper()
+
+
 def _web_address(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
@@ -107,6 +128,22 @@ def _mailboxes(text: str) -> tuple[str, ...]:
     return found
 
 
+def _by_host(text: str) -> tuple[str, ...]:
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    for part in found:
+        host, sign, value = part.partition("=")
+        if not (_HOST.fullmatch(host) and sign and _HEADER_TEXT.fullmatch(unquote(value))):
+            raise ValueError("write host=value or host:port=value, separated by commas")
+    return found
+
+
+def _headers_by_host(text: str) -> tuple[str, ...]:
+    found = _by_host(text)
+    if not all(_HEADER.fullmatch(part.partition("=")[2]) for part in found):
+        raise ValueError("write host=name:value, separated by commas")
+    return found
+
+
 def _packs(text: str) -> tuple[str, ...]:
     found = tuple(text.replace(",", " ").replace("+", " ").split())
     if not all(part.replace("_", "").isalnum() for part in found):
@@ -115,12 +152,21 @@ def _packs(text: str) -> tuple[str, ...]:
 
 
 def _setting(
-    default: Any, description: str, read: Callable[[str], Any] = str, *, make: Any = None
+    default: Any,
+    description: str,
+    read: Callable[[str], Any] = str,
+    *,
+    make: Any = None,
+    shown: bool = True,
 ) -> Any:
-    metadata = {"description": description, "read": read}
+    metadata = {"description": description, "read": read, "secret": not shown}
     if make is not None:
         return field(default_factory=make, metadata=metadata)
-    return field(default=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=shown)
+
+
+_secret = partial(_setting, shown=False)
+"""A setting that is or may hold a key or password: it is left out of what is printed."""
 
 
 def _integer(default: int, description: str, low: int, high: int = 2**53) -> Any:
@@ -132,19 +178,19 @@ class Settings:
     """Configuration of one installation; each field is the variable `KB_<NAME>`."""
 
     home: Path = _setting(None, "Folder of all local data.", _path, make=_default_home)
-    database_url: str = _setting("", "Your own Postgres (owner role); empty: embedded.")
-    pipeline_database_url: str = _setting(
+    database_url: str = _secret("", "Your own Postgres (owner role); empty: embedded.")
+    pipeline_database_url: str = _secret(
         "", "Connection of the pipeline role; empty: the owner's with SET ROLE."
     )
-    app_database_url: str = _setting(
+    app_database_url: str = _secret(
         "", "Connection of the reading role; empty: the owner's with SET ROLE."
     )
-    dagster_database_url: str = _setting("", "Dagster's own storage; empty: embedded.")
+    dagster_database_url: str = _secret("", "Dagster's own storage; empty: embedded.")
     dagster_keep_days: int = _integer(
         30, "Days after which Dagster's logs and superseded events are deleted.", 1, 36_500
     )
-    alert_url: str = _setting("", "Webhook told of each failed run; empty: none.", _web_address)
-    alert_smtp_url: str = _setting(
+    alert_url: str = _secret("", "Webhook told of each failed run; empty: none.", _web_address)
+    alert_smtp_url: str = _secret(
         "",
         "Mail server told of each failed run: smtps:// or smtp+starttls://user:password@host:port.",
         _mail_server,
@@ -154,7 +200,7 @@ class Settings:
         (), "Who gets those mails, separated by commas.", _mailboxes
     )
     pg_user: str = _setting("", "Account of the embedded server when run as root.")
-    blob_url: str = _setting("", "Where source bytes are kept; empty: KB_HOME/blobs.")
+    blob_url: str = _secret("", "Where source bytes are kept; empty: KB_HOME/blobs.")
     export_git: Path | None = _setting(
         None, "Git repository that each batch is committed to; while set, nothing is erased.", _path
     )
@@ -196,7 +242,7 @@ class Settings:
     docling_url: str = _setting(
         "", "docling-serve that reads PDFs and pictures; empty: they are read here.", _web_address
     )
-    docling_key: str = _setting("", "API key of KB_DOCLING_URL.")
+    docling_key: str = _secret("", "API key of KB_DOCLING_URL.")
     docling_timeout_s: float = _setting(
         900.0,
         "Longest wait in seconds for one document at KB_DOCLING_URL.",
@@ -209,6 +255,13 @@ class Settings:
     reembed_per_night: int = _integer(
         5000, "Documents that get vectors of another model in one night, at most.", 1
     )
+    prices: tuple[str, ...] = _setting(
+        (),
+        "Prices of models: MODEL=IN or MODEL=IN/OUT for a million tokens, cpu=PRICE for an hour of "
+        "computing, separated by commas.",
+        _prices,
+    )
+    currency: str = _setting("EUR", "Currency of KB_PRICES.", _currency)
     embed_threads: int = _integer(0, "Embedding threads; 0: the CPU quota.", 0, 256)
     fetch_allow_hosts: tuple[str, ...] = _setting(
         (), "Hosts that may lead to private networks, as host or host:port; empty: none.", _hosts
@@ -225,11 +278,11 @@ class Settings:
         partial(_number, kind=float, low=0, high=3600),
     )
     fetch_ca_file: str = _setting("", "PEM file of your own certificate authority.")
-    secret: str = _setting("", "Secret of the HTTP side; empty: the file KB_HOME/secret.")
+    secret: str = _secret("", "Secret of the HTTP side; empty: the file KB_HOME/secret.")
     public_url: str = _setting("", "Address people reach `kb serve` at, for sign-in redirects.")
     oidc_issuer: str = _setting("", "Issuer URL of the identity provider; empty: keys only.")
     oidc_client_id: str = _setting("", "Client id at the identity provider.")
-    oidc_client_secret: str = _setting("", "Client secret, if the provider wants one.")
+    oidc_client_secret: str = _secret("", "Client secret, if the provider wants one.")
     roles_file: Path | None = _setting(
         None, "Feed of members and roles as JSON; empty: the table of members.", _path
     )
@@ -245,14 +298,14 @@ class Settings:
     )
     log_level: str = _setting("INFO", "Least level that `kb serve` logs.", _level)
     log_format: str = _setting("json", "Form of a log line: json or text.", _log_format)
-    log_key: str = _setting("", "Key of the question log in hex; empty: KB_HOME/question.key.")
+    log_key: str = _secret("", "Key of the question log in hex; empty: KB_HOME/question.key.")
     scan_opinion_url: str = _setting(
         "",
         "Chat endpoint asked about clean documents (OpenAI-compatible); empty: none is.",
         _web_address,
     )
     scan_opinion_model: str = _setting("", "Model asked at KB_SCAN_OPINION_URL.")
-    scan_opinion_key: str = _setting("", "API key of KB_SCAN_OPINION_URL.")
+    scan_opinion_key: str = _secret("", "API key of KB_SCAN_OPINION_URL.")
     scan_opinion_timeout_s: float = _setting(
         15.0,
         "Longest wait in seconds for one opinion; then the rules decide alone.",
@@ -262,11 +315,21 @@ class Settings:
         "", "Chat endpoint that phrases answers (OpenAI-compatible); empty: extracts."
     )
     answer_model: str = _setting("", "Model asked at KB_ANSWER_URL.")
-    answer_key: str = _setting("", "API key of KB_ANSWER_URL.")
+    answer_key: str = _secret("", "API key of KB_ANSWER_URL.")
     answer_timeout_s: float = _setting(
         60.0,
         "Longest wait in seconds for one reply of KB_ANSWER_URL.",
         partial(_number, kind=float, low=0.1, high=3600),
+    )
+    embed_keys: tuple[str, ...] = _secret(
+        (),
+        "API keys of embedding endpoints as host=key, separated by commas; percent-encoded.",
+        _by_host,
+    )
+    embed_headers: tuple[str, ...] = _secret(
+        (),
+        "Further headers to embedding endpoints as host=name:value, separated by commas.",
+        _headers_by_host,
     )
     embed_hosting: str = _setting(
         "auto",

@@ -53,6 +53,7 @@ def prepare(
 ) -> None:
     """Build or take over a model's files; the default one comes from an installed package."""
     from kb_resources import embed
+    from kb_resources.compose_models import embedding_transport
     from kb_resources.embed.remote import Endpoint
 
     settings = load_settings()
@@ -63,6 +64,7 @@ def prepare(
         chosen,
         source=folder,
         endpoint=Endpoint(spoken, url, served_as or chosen) if url else None,
+        transport=embedding_transport(settings),
         force=force,
     )
     say(f"{made.identity.model_id} is ready: {made.identity.dimensions} dimensions.")
@@ -104,9 +106,12 @@ def list_(as_json: bool) -> None:
 def verify(name: str | None, as_json: bool) -> int:
     """Check the files' hashes and that the model still gives its known vectors."""
     from kb_resources import embed
+    from kb_resources.compose_models import embedding_transport
 
     settings = load_settings()
-    report = embed.verify(settings.models_path, name or settings.model)
+    report = embed.verify(
+        settings.models_path, name or settings.model, transport=embedding_transport(settings)
+    )
     if as_json:
         dump({"ok": report.ok, **asdict(report)})
     elif report.ok:

@@ -212,7 +212,7 @@ def _tell_preview(found: Preview) -> None:
         ("time", f"about {found.minutes:.1f} minutes at {found.tokens_per_s:,.0f} tokens/s"),
     ]
     if found.price is not None:
-        rows.append(("price", f"{found.price:.2f}"))
+        rows.append(("price", f"about {found.price:.2f} {found.currency}"))
     if found.too_long:
         rows.append(("too long", f"{found.too_long:,} passages would be cut by the new model"))
     for name, value in rows:

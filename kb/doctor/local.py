@@ -110,6 +110,7 @@ def memory(settings: Settings) -> Iterator[Finding]:
 def model(settings: Settings) -> Iterator[Finding]:
     """Is the embedding model there and whole?"""
     from kb_resources import embed
+    from kb_resources.compose_models import embedding_transport
 
     if not (settings.models_path / settings.model).is_dir():
         if importlib.util.find_spec("onnx") is None:
@@ -124,7 +125,9 @@ def model(settings: Settings) -> Iterator[Finding]:
                 "model", f"{settings.model} is not built yet.", "kb models prepare (half a minute)"
             )
         return
-    report = embed.verify(settings.models_path, settings.model)
+    report = embed.verify(
+        settings.models_path, settings.model, transport=embedding_transport(settings)
+    )
     if report.ok:
         yield fine("model", f"{report.model_id}, golden vectors as known.")
     else:

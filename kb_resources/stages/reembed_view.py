@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from kb_resources.embed.registry import known_models
 from kb_resources.errors import InputError, PolicyError
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.store import documents, generations, vectors
@@ -43,7 +42,9 @@ class Preview:
         too_long: passages the new model would cut.
         tokens_per_s: measured just now on fixed texts; 0 where nothing is to be computed.
         minutes: for all texts at that speed.
-        price: for all tokens, in the registry's currency; None where it states no price.
+        price: of all these tokens, by `KB_PRICES` or else the registry; None where neither says
+            one, as for models on this machine.
+        currency: of the price.
     """
 
     scope: str
@@ -57,6 +58,7 @@ class Preview:
     tokens_per_s: float
     minutes: float
     price: float | None
+    currency: str
 
     def to_json(self) -> dict[str, Any]:
         """JSON-serialisable form."""
@@ -120,6 +122,7 @@ def preview(caps: Capabilities, scope: str, model: str) -> Preview:
         key = vectors.model_key(conn, identity.model_id) or 0
         found = generations.progress(conn, held.scope_id, key, max_tokens=identity.max_tokens)
     speed = _tokens_per_s(caps.embedder_of(identity.model_id)) if found.texts else 0.0
+    per_million, currency = caps.models.price(identity.model_id) or (None, "")
     return Preview(
         scope=scope,
         live=held.live,
@@ -131,7 +134,8 @@ def preview(caps: Capabilities, scope: str, model: str) -> Preview:
         too_long=found.too_long,
         tokens_per_s=speed,
         minutes=found.tokens / speed / 60 if speed else 0.0,
-        price=_price(identity.name, found.tokens),
+        price=None if per_million is None else found.tokens / 1e6 * per_million,
+        currency=currency,
     )
 
 
@@ -215,8 +219,3 @@ def _tokens_per_s(embedder: Embedder) -> float:
     if found is None or spent <= 0:
         raise InputError("The model could not be measured.")
     return found.tokens / spent
-
-
-def _price(name: str, tokens: int) -> float | None:
-    per_million = {spec.name: spec.price_per_million for spec in known_models()}.get(name)
-    return None if per_million is None else tokens / 1e6 * per_million

@@ -11,8 +11,9 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
-from kb_resources.errors import IntegrityError
+from kb_resources.errors import InputError, IntegrityError
 
 Dialect = Literal["openai", "tei"]
 
@@ -25,11 +26,23 @@ class Endpoint:
         dialect: `openai` (POST `<url>/embeddings`) or `tei` (POST `<url>/embed`).
         url: base address; for `openai` it usually ends in `/v1`.
         model: the name the server knows the model by; TEI serves one and needs none.
+
+    Raises:
+        InputError: the address holds a user, password or query, which would be kept and shown.
     """
 
     dialect: Dialect
     url: str
     model: str = ""
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            raise InputError(
+                f"The endpoint's address on {parts.hostname} holds a user, a password or a query.",
+                next_step="Give the bare address, and its key in KB_EMBED_KEYS.",
+                code="address_with_secret",
+            )
 
     @property
     def address(self) -> str:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from kb_resources.errors import (
     InputError,
@@ -78,6 +79,7 @@ class HttpTransport:
 
     Attributes:
         headers: sent with every request, the API key among them.
+        by_host: host or host:port → headers that only it is sent, its API key among them.
         timeout_s: longest silence of the server.
         retry: how often and how long to wait.
         proxies: scheme → proxy URL; none by default.
@@ -91,6 +93,7 @@ class HttpTransport:
     proxies: Mapping[str, str] = field(default_factory=dict)
     service: str = "embedding endpoint"
     deadline_s: float | None = None
+    by_host: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def post(self, url: str, payload: object, *, max_bytes: int) -> Any:
         """The JSON value that the server answers with.
@@ -119,7 +122,8 @@ class HttpTransport:
             url,
             data=json.dumps(payload).encode(),
             headers={"Content-Type": "application/json", "Accept": "application/json"}
-            | dict(self.headers),
+            | dict(self.headers)
+            | self._of_host(url),
             method="POST",
         )
         opener = _opener(self.proxies)
@@ -151,6 +155,12 @@ class HttpTransport:
             f"The {self.service} {url} does not answer ({problem}).",
             next_step="Check that it runs and try again; nothing was stored.",
         )
+
+    def _of_host(self, url: str) -> dict[str, str]:
+        parts = urlsplit(url)
+        name = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return {**self.by_host.get(name, {}), **self.by_host.get(f"{name}:{port}", {})}
 
     def _read(self, reply: http.client.HTTPResponse, max_bytes: int, until: float) -> bytes:
         """At most one byte more than allowed; a server that dribbles runs into the deadline."""

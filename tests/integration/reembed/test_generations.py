@@ -13,6 +13,8 @@ import pytest
 from kb.reader import Reader
 from kb_resources import embed
 from kb_resources.compose import open_line, open_retriever
+from kb_resources.compose_models import Model, Shelf
+from kb_resources.embed.hashing import HashingEmbedder
 from kb_resources.errors import (
     InputError,
     IntegrityError,
@@ -21,6 +23,7 @@ from kb_resources.errors import (
     UnavailableError,
 )
 from kb_resources.model import DocumentState, Principal, Stage
+from kb_resources.settings import Settings
 from kb_resources.stages import reembed, reembed_view, removal
 from kb_resources.stages.orchestration import embedded_otherwise
 from kb_resources.store import generations, logs
@@ -82,8 +85,32 @@ def test_searches_use_the_live_model_throughout(library: Bench) -> None:
 
 
 @pytest.mark.requirement("O-15")
+@pytest.mark.parametrize(
+    ("prices", "per_million", "currency"),
+    [((), 0.02, "USD"), (("text-embedding-3-small=0.5/1",), 0.5, "CHF")],
+)
+def test_a_preview_says_what_an_endpoint_will_charge(
+    library: Bench,
+    fake: FakeServer,
+    models_dir: Path,
+    settings: Settings,
+    prices: tuple[str, ...],
+    per_million: float,
+    currency: str,
+) -> None:
+    name = "text-embedding-3-small"
+    fake.vectors = lambda texts: HashingEmbedder(1536).embed(texts, "passage").tolist()
+    embed.prepare(models_dir, name, endpoint=fake.endpoint())
+    priced = replace(settings, prices=prices, currency="CHF")
+    shelf = Shelf(priced, Model(priced))
+    found = reembed_view.preview(replace(library.line.capabilities, models=shelf), "acme", name)
+    assert found.price == pytest.approx(found.tokens * per_million / 1e6)
+    assert found.currency == currency
+
+
+@pytest.mark.requirement("O-15")
 def test_a_preview_says_what_it_takes_and_changes_nothing(
-    library: Bench, monkeypatch: pytest.MonkeyPatch
+    library: Bench,
 ) -> None:
     caps = library.line.capabilities
     library.ingest("copy.md", TRAVEL + "\n\nA second paragraph.\n")
@@ -95,13 +122,6 @@ def test_a_preview_says_what_it_takes_and_changes_nothing(
     assert found.minutes == pytest.approx(found.tokens / found.tokens_per_s / 60)
     assert found.price is None
     assert held(library).beside is None
-    priced = tuple(
-        replace(spec, price_per_million=20.0) if spec.name == OTHER else spec
-        for spec in embed.known_models()
-    )
-    monkeypatch.setattr(reembed_view, "known_models", lambda: priced)
-    price = reembed_view.preview(caps, "acme", OTHER).price
-    assert price == pytest.approx(found.tokens * 20 / 1e6)
     reembed.start(caps, "acme", OTHER, actor="test")
     assert filled(library).embedded == 3
     again = reembed_view.preview(caps, "acme", OTHER)

@@ -43,6 +43,10 @@ def test_another_version_of_the_method_is_prepared_again(
 
 def test_every_model_names_its_licence_and_authors() -> None:
     for spec in embed.known_models():
+        if spec.licence.startswith("LicenseRef-"):
+            assert spec.origins == ("endpoint",), "a service: nothing of it is on this machine"
+            assert "terms of use" in spec.notice
+            continue
         assert spec.licence in {"MIT", "Apache-2.0"}
         assert spec.licence.split("-")[0] in spec.notice
 
