@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from kb_resources.lexical.compounds import german_parts
 from kb_resources.lexical.fold import fold, is_cyrillic, visible
@@ -50,6 +51,7 @@ class Analysis:
     length: float
 
 
+@lru_cache(maxsize=65_536)
 def lexeme_number(lexeme: str) -> int:
     """Stable number of a lexeme, 1 to 10^9."""
     digest = hashlib.blake2b(lexeme.encode("utf-8", "replace"), digest_size=8).digest()
@@ -72,24 +74,34 @@ def _stems(word: str, language: str) -> list[str]:
     return [stem(form, language) for form in (word, *parts)]
 
 
-def references(found: Iterable[str]) -> Iterator[str]:
+def references(found: Sequence[str]) -> Iterator[str]:
     """A number with the word or sign before it: `§ 15a`, `Article 5`, `Table 3`."""
-    before = ""
-    for run in found:
-        if before and _NUMBERED.fullmatch(run) and len(run) <= 8:
-            yield f"{before}\x1f{run.lower()}"
-        if run[0] == "§":
-            before = "§"
-        else:
-            before = fold(run.lower()) if run.isalpha() and len(run) <= 20 else ""
+    for before, run in pairwise(found):
+        if not run[0].isdecimal() or len(run) > 8 or not _NUMBERED.fullmatch(run):
+            continue
+        if before[0] == "§":
+            yield f"§\x1f{run.lower()}"
+        elif before.isalpha() and len(before) <= 20:
+            yield f"{fold(before.lower())}\x1f{run.lower()}"
 
 
-def _occurrences(text: str, language: str) -> Iterator[int]:
-    found = list(runs(visible(text)))
-    for run in found:
-        yield from passage_lexemes(run, language)
+def _occurrences(text: str, language: str) -> dict[int, int]:
+    """How often each lexeme stands in a text; every different run is taken apart once."""
+    found = runs(visible(text))
+    counts: dict[int, int] = {}
+    for run, times in Counter(found).items():
+        for number in passage_lexemes(run, language):
+            counts[number] = counts.get(number, 0) + times
     for reference in references(found):
-        yield lexeme_number(reference)
+        number = lexeme_number(reference)
+        counts[number] = counts.get(number, 0) + 1
+    return counts
+
+
+@lru_cache(maxsize=4_096)
+def _context_occurrences(context: str, language: str) -> dict[int, int]:
+    """Those of a context, which passages of one section share; not to be changed."""
+    return _occurrences(context, language)
 
 
 def analyze(
@@ -107,10 +119,10 @@ def analyze(
         At most `MAX_TERMS` lexemes, the most frequent first.
     """
     language = analysed_as(language)
-    counts: dict[int, float] = dict(Counter(_occurrences(text, language)))
+    counts: dict[int, float] = dict(_occurrences(text, language))
     length = sum(counts.values())
-    for number in _occurrences(context, language) if context else ():
-        counts[number] = counts.get(number, 0.0) + context_weight
+    for number, times in _context_occurrences(context, language).items():
+        counts[number] = counts.get(number, 0.0) + times * context_weight
     if len(counts) > MAX_TERMS:
         counts = dict(Counter(counts).most_common(MAX_TERMS))
     return Analysis(counts, length)

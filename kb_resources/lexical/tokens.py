@@ -12,10 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _CJK = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_UNSPACED = re.compile(f"[{_CJK}]")
+
+
+def _words(letters: str) -> str:
+    return rf"{letters}+(?:(?:[-./_:@&+'’‑–]|(?<=\d),(?=\d)){letters}+)*[+#]{{0,2}}"
+
+
 # A run of letters and digits, single connectors inside; or a section sign; or unspaced script.
-_RUN = re.compile(
-    rf"§+|[{_CJK}]+|[^\W_{_CJK}]+(?:(?:[-./_:@&+'’‑–]|(?<=\d),(?=\d))[^\W_{_CJK}]+)*[+#]{{0,2}}"
-)
+_RUN = re.compile(f"§+|[{_CJK}]+|" + _words(rf"[^\W_{_CJK}]"))
+# The same for texts without unspaced script: most texts, at two thirds of the time.
+_SPACED_RUN = re.compile(_words(r"[^\W_]") + "|§+")
 _CONNECTOR = re.compile("[-./_:@&+'’‑–,]+")
 _GROUPED_NUMBER = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
@@ -39,10 +46,11 @@ class Token:
     exact: tuple[str, ...] = ()
 
 
-def runs(text: str) -> Iterator[str]:
+def runs(text: str) -> list[str]:
     """Runs of a text that `fold.visible` has cleaned, case kept, in reading order."""
-    for match in _RUN.finditer(text):
-        yield match.group()
+    spaced = text.isascii() or _UNSPACED.search(text) is None
+    found: list[str] = (_SPACED_RUN if spaced else _RUN).findall(text)
+    return found
 
 
 def run_matches(text: str) -> Iterator[re.Match[str]]:
