@@ -53,8 +53,12 @@ def print_answer(answer: Answer) -> None:
     """An answer for people: statements, then what they rest on, then what was refused."""
     if answer.abstained:
         say("The documents do not answer this.")
+        if answer.nothing_relevant:
+            say("   Nothing relevant was found.")
         say(f"   {answer.passages} passages were looked at. Log: {answer.correlation_id}")
         return
+    if answer.nothing_relevant:
+        say("Nothing relevant was found. This rests on the nearest passages:\n")
     for statement in answer.statements:
         marks = "".join(f" [{n}]" for n in statement.citations)
         flag = "" if statement.supported else "  (not supported by any passage)"

@@ -43,6 +43,10 @@ class Found(BaseModel):
 
     passages: list[Passage]
     mode: str = Field(description="What was done: hybrid, text or vector.")
+    nothing_relevant: bool = Field(
+        description="True: these passages are merely the nearest there are and probably no answer."
+        " Say that nothing relevant was found instead of answering from them."
+    )
     correlation_id: str = Field(description="Names this search in the retrieval log.")
 
 

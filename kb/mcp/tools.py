@@ -66,7 +66,10 @@ class Tools:
             Field(description="ISO 8601 instant: what held then instead of now.", max_length=100),
         ] = None,
     ) -> Found:
-        """Find passages of a scope, best first, with document, version, page and place."""
+        """Find passages of a scope, best first, with document, version, page and place.
+
+        `nothing_relevant` says that none of them answers: then say so instead of guessing.
+        """
         from kb.cli.options import instant
 
         with self._asking(ctx) as principal:
@@ -82,6 +85,7 @@ class Tools:
         return Found(
             passages=[passage_of(hit) for hit in found.hits],
             mode=found.mode,
+            nothing_relevant=found.nothing_relevant or not found.hits,
             correlation_id=found.correlation_id,
         )
 

@@ -70,6 +70,8 @@ class Answer:
         correlation_id: names search, disclosures and answer in the logs.
         answerer: `extractive`, or the model's name.
         passages: how many passages the question reached.
+        nothing_relevant: whether the search found nothing relevant: what is said all the same rests
+            on the nearest passages there are (`SearchResult.nothing_relevant`).
     """
 
     statements: tuple[Statement, ...]
@@ -78,6 +80,7 @@ class Answer:
     correlation_id: str
     answerer: str
     passages: int
+    nothing_relevant: bool = False
 
     @property
     def abstained(self) -> bool:
@@ -97,6 +100,7 @@ class Answer:
         return {
             "answer": self.text,
             "abstained": self.abstained,
+            "nothing_relevant": self.nothing_relevant,
             "answerer": self.answerer,
             "statements": [
                 {"text": s.text, "citations": list(s.citations), "supported": s.supported}

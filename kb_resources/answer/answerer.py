@@ -245,6 +245,7 @@ def _numbered(conn: Conn, said: _Said, found: SearchResult, name: str) -> Answer
         correlation_id=found.correlation_id,
         answerer=name,
         passages=len(found.hits),
+        nothing_relevant=found.nothing_relevant or not found.hits,
     )
 
 

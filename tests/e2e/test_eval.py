@@ -118,5 +118,7 @@ def test_search_takes_filters_joins_sections_and_says_when_nothing_answers(
     assert (right["nothing_relevant"], wrong["nothing_relevant"]) == (False, True)
     assert right["hits"][0]["relevance"] > wrong["hits"][0]["relevance"]
     assert "Nothing relevant was found" in kb("search", ASKED["q4"][0], "--scope", "acme").out
+    answered = [kb("ask", ASKED[q][0], "--scope", "acme", "--json").json for q in ("q1", "q4")]
+    assert [one["nothing_relevant"] for one in answered] == [False, True]
     sections = kb("search", "leave", "--scope", "acme", "--join", "--json").json["sections"]
     assert ["Leave"] in [one["ancestors"] for one in sections]

@@ -61,6 +61,7 @@ class AskResponse(BaseModel):
 
     answer: str
     abstained: bool
+    nothing_relevant: bool
     answerer: str
     statements: list[StatementOut]
     citations: list[CitationOut]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,9 @@ from kb_resources.errors import (
     UnavailableError,
 )
 from kb_resources.model import Principal
+from kb_resources.retrieve import relevance
 from kb_resources.retrieve.log import RetrievalLog
+from kb_resources.retrieve.relevance import Calibration
 from kb_resources.store import logs
 from tests.integration.answer.chat_server import Asked, ChatServer, chatting, reply
 from tests.integration.answer.conftest import KEY
@@ -85,6 +88,27 @@ def test_without_a_model_nothing_fitting_is_an_abstention(library: World, reader
     assert answer.abstained
     assert answer.to_json()["answer"] == ""
     assert rows(library, answer.correlation_id)["answers"][0]["abstained"]
+
+
+@pytest.mark.parametrize("by_a_model", [False, True])
+def test_an_answer_says_when_nothing_relevant_was_found(
+    library: World, chat: ChatServer, monkeypatch: pytest.MonkeyPatch, by_a_model: bool
+) -> None:
+    chat.says(("Within an hour.", [(1, "report a lost device within one hour")]))
+    asks = answerer(library, chat)
+    if not by_a_model:
+        asks = replace(asks, model=None)
+
+    def asked() -> Answer:
+        return asks.ask("What about a lost device?", scope=library.scope, principal=WHO)
+
+    assert not asked().nothing_relevant, "the model has no calibration"
+    unsure = Calibration("tiny", "hybrid", -50.0, 0.0, 0.0, nothing_below=0.3)
+    monkeypatch.setattr(relevance, "calibrations", lambda: (unsure,))
+    found = asked()
+    assert found.nothing_relevant
+    assert not found.abstained, "what is nearest is given all the same"
+    assert found.to_json()["nothing_relevant"] is True
 
 
 @pytest.mark.requirement("O-43", "O-45", "O-46")

@@ -26,6 +26,8 @@ from kb.reader import Reader
 from kb_resources import embed
 from kb_resources.errors import PolicyError
 from kb_resources.model import Principal
+from kb_resources.retrieve import relevance
+from kb_resources.retrieve.relevance import Calibration
 from tests.integration.search.conftest import World
 from tests.read.mcp.conftest import HANDBOOK
 
@@ -164,6 +166,21 @@ def test_a_client_over_standard_streams_finds(library: World, tmp_path: Path, se
             assert refused.is_error
 
     asyncio.run(run())
+
+
+def test_a_model_is_told_when_nothing_relevant_was_found(
+    library: World, reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def talking(client: Client) -> tuple[bool, int]:
+        asked = {"query": "lost device", "scope": library.scope}
+        found = data(await client.call_tool("search", asked))
+        return found["nothing_relevant"], len(found["passages"])
+
+    told, passages = talk(reader, principal(library), talking)
+    assert (told, passages > 0) == (False, True)
+    unsure = Calibration("tiny", "hybrid", -50.0, 0.0, 0.0, nothing_below=0.3)
+    monkeypatch.setattr(relevance, "calibrations", lambda: (unsure,))
+    assert talk(reader, principal(library), talking) == (True, passages)
 
 
 def test_no_tool_gives_scores_or_the_indexed_context(library: World, reader: Reader) -> None:

@@ -286,6 +286,7 @@ function answerBox(answer) {
   return h("section.answer", { "aria-label": "Answer" },
     h("h2", {}, answer.answerer && answer.answerer !== "extractive"
       ? `Answer, worded by ${answer.answerer}` : "Answer, in the documents' own words"),
+    answer.nothing_relevant && h("p.help", {}, "Nothing relevant was found. This rests on the nearest passages."),
     h("div.said", {}, answer.statements.map((statement) => h("p", {},
       statement.text,
       statement.citations.filter((n) => cited.has(n)).map(refer),
