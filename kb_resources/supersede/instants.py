@@ -53,6 +53,7 @@ def parse_instant(text: str, *, end_of_day: bool) -> datetime:
             found = local.replace(tzinfo=zone or UTC)
     except ValueError as error:
         raise _unread(text) from error
+    check_instant(found)  # first: what lies outside has no form in other zones
     if (
         zone is not None
         and match["offset"]
@@ -62,7 +63,7 @@ def parse_instant(text: str, *, end_of_day: bool) -> datetime:
             f"{match['offset']} is not the offset of {match['zone']} at {text!r}.",
             next_step="Leave one of them out.",
         )
-    return check_instant(found)
+    return found
 
 
 def check_instant(at: datetime) -> datetime:

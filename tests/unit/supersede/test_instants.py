@@ -36,6 +36,7 @@ def test_days_and_times_with_and_without_a_zone(text: str, end_of_day: bool, utc
     [
         "", "today", "2026-13-01", "2026-02-30", "2026-01-31T25:00", "31.01.2026", "2026-01",
         "2026-01-31[Nowhere/At_all]", "2026-01-31T12:00+03:00[Europe/Berlin]", "2026-01-31[../x]",
+        "9999-12-31+00:00[Asia/Tokyo]", "0001-01-01T00:00Z[America/New_York]", "0001-01-01+14:00",
     ],
 )  # fmt: skip
 def test_what_is_no_instant_is_refused(text: str) -> None:
