@@ -105,7 +105,7 @@ def _read(answer: str) -> bool | None:
     start, end = answer.find("{"), answer.rfind("}")
     try:
         value = json.loads(answer[start : end + 1]) if 0 <= start < end else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     attack = value.get("attack") if isinstance(value, dict) else None
     return attack if isinstance(attack, bool) else None

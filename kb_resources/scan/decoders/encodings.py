@@ -200,7 +200,7 @@ def decimal_text(layout: Layout) -> Iterator[Edit]:
     for found in _within(layout, "digits", _DECIMAL, _NUMERIC):
         numbers = re.findall(r"\d+", found.group())
         read = ["".join(map(chr, map(int, numbers)))]
-        if not any("8" in number or "9" in number for number in numbers):
+        if max(map(int, "".join(numbers))) < 8:  # digits of other scripts count as well
             read.append("".join(chr(int(number, 8)) for number in numbers))
         plain = " ".join(text for text in read if looks_readable(text))
         if plain:

@@ -129,6 +129,7 @@ FAILURES: dict[str, tuple[Callable[[Endpoint], None], str]] = {
     "server error": (lambda e: setattr(e, "status", 500), "unavailable"),
     "nonsense": (_say("The document is fine."), "unreadable_answer"),
     "other JSON": (_say('{"attack": "no"}'), "unreadable_answer"),
+    "deep JSON": (_say('{"attack": ' + "[" * 20_000 + "}"), "unreadable_answer"),
     "drip": (lambda e: setattr(e, "drip_s", 0.1), "unavailable"),
 }
 
