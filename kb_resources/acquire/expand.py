@@ -160,7 +160,7 @@ def _entry(element: Any) -> tuple[str, str]:
 
     url = guid = ""
     dates: dict[str, str] = {}
-    for child in element:
+    for child in element.iterchildren(etree.Element):  # not the entities between them
         name, text = etree.QName(child).localname.lower(), (child.text or "").strip()
         if name == "loc":
             url = text

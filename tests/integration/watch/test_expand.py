@@ -82,6 +82,12 @@ def test_feeds_of_every_kind_name_their_entries() -> None:
     assert found.pages[0].changed == "Mon, 1 Jun 2026"
 
 
+@pytest.mark.parametrize("between", [b"&nbsp;", b"<!-- x -->", b"<?x y?>", b"<![CDATA[x]]>"])
+def test_what_stands_between_the_elements_of_an_entry_is_passed_over(between: bytes) -> None:
+    item = between.join([b"<item>", b"<link>https://example.org/a</link>", b"</item>"])
+    assert pages(b"<rss><channel>" + item + b"</channel></rss>") == ["https://example.org/a"]
+
+
 def test_an_index_names_sitemaps() -> None:
     found = read_listing(index("https://example.org/1.xml", "https://other.example/2.xml"), SITE)
     assert isinstance(found, Listing)
