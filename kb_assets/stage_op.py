@@ -13,6 +13,7 @@ import dagster as dg
 
 from kb_assets.doors import Door, asked_for, door_of, keys_at
 from kb_assets.failures import raise_for
+from kb_assets.metering import Meter
 from kb_checks.gate import CLEARED, GATED
 from kb_checks.model import Case
 from kb_checks.registry import CHECKS, ask
@@ -88,15 +89,19 @@ def stage_op(asset: StageAsset) -> dg.OpDefinition:
     ) -> Iterator[Any]:
         door = door_of(context, stage, batch)
         step = _Step(context, asset, door, line, limits)
+        taken: dict[str, float] = {}
         if door.wanted:
+            meter = Meter(line)
             try:
-                step.work(keys_at(context, door, stage, batch, line))
+                keys = keys_at(context, door, stage, batch, line)
+                step.work(keys)
+                taken = meter.read(context, stage.value, keys)
                 if asset.then is not None:
                     asset.then(line, asked_for(context, door, batch, line))
             except Exception as error:  # noqa: BLE001 - raised below, after `done` let others go on
                 step.broken.append((None, error))
         if "done" in context.selected_output_names:
-            yield dg.Output(None, "done")
+            yield dg.Output(None, "done", metadata=taken)
         raise_for(context, stage, step.broken, step.refused if step.alone else [])
 
     return run

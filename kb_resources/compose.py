@@ -220,7 +220,7 @@ def open_line(
             detect=lazy.detect,
             admit=admit,
             scan=lazy.scan,
-            second_opinion=second_opinion(settings),
+            second_opinion=second_opinion(settings, counters),
             second_opinion_at=opinion_destination(settings),
             parse_at=parse_destination(settings),
             chunk=chunk,
@@ -315,13 +315,19 @@ def opinion_destination(settings: Settings) -> Destination | None:
     )
 
 
-def second_opinion(settings: Settings) -> SecondOpinion | None:
+def second_opinion(
+    settings: Settings, counters: dict[str, int] | None = None
+) -> SecondOpinion | None:
     """The model that is asked about documents the rules found clean; None where none is set.
 
     Raises:
         InputError: the settings of its endpoint do not fit.
     """
     if not settings.scan_opinion_url:
+    Args:
+        settings: of the installation.
+        counters: where its tokens are counted, as the endpoint says them.
+
         return None
     from kb_resources.answer.endpoint import ChatEndpoint, chat_transport
     from kb_resources.answer.prompt import Message
@@ -332,6 +338,7 @@ def second_opinion(settings: Settings) -> SecondOpinion | None:
     if not settings.scan_opinion_model:
         raise InputError(
             "No model is named for second opinions.", next_step="Set KB_SCAN_OPINION_MODEL."
+    from kb_resources.stages.capabilities import TOKENS
         )
     endpoint = ChatEndpoint(
         settings.scan_opinion_url,
@@ -342,6 +349,11 @@ def second_opinion(settings: Settings) -> SecondOpinion | None:
     )
 
     def complete(system: str, user: str) -> str:
-        return endpoint.complete([Message("system", system), Message("user", user)]).text
+        reply = endpoint.complete([Message("system", system), Message("user", user)])
+        if counters is not None:
+            name = f"{TOKENS}{endpoint.name}"
+            spent = (reply.prompt_tokens or 0) + (reply.answer_tokens or 0)
+            counters[name] = counters.get(name, 0) + spent
+        return reply.text
 
     return SecondOpinion(endpoint.name, complete)

@@ -91,7 +91,7 @@ def _permission_keys(text: str) -> tuple[str, ...]:
     return found
 
 
-def _prices(text: str) -> tuple[str, ...]:
+def _model_prices(text: str) -> tuple[str, ...]:
     found = tuple(part.replace(" ", "") for part in text.split(",") if part.strip())
     for part in found:
         name, _, price = part.rpartition("=")
@@ -259,7 +259,7 @@ class Settings:
         (),
         "Prices of models: MODEL=IN or MODEL=IN/OUT for a million tokens, cpu=PRICE for an hour of "
         "computing, separated by commas.",
-        _prices,
+        _model_prices,
     )
     currency: str = _setting("EUR", "Currency of KB_PRICES.", _currency)
     embed_threads: int = _integer(0, "Embedding threads; 0: the CPU quota.", 0, 256)

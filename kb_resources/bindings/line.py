@@ -33,7 +33,7 @@ class LineResource(dg.ConfigurableResource[Line]):
     def yield_for_execution(self, context: dg.InitResourceContext) -> Generator[Line, None, None]:  # noqa: ARG002
         """Open the line; a setting that does not fit or a database that is away ends the run."""
         try:
-            opened = open_line(self.settings())
+            opened = open_line(self.settings(), counters={})
             line = opened.__enter__()
         except KbError as error:
             raise dg.Failure(str(error), metadata={"code": error.code}) from error

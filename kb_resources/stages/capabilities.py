@@ -31,6 +31,9 @@ class Parse(Protocol):
     def __call__(
         self, data: bytes, media_type: str, name: str, *, here: bool = False
     ) -> ParsedDocument | Refusal:
+TOKENS = "tokens "
+"""Counters that begin so count tokens that went to the model whose name follows."""
+
         """Blocks, body and hidden texts; `here`: nothing may be sent to another machine."""
         ...
 

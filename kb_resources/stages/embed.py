@@ -17,7 +17,7 @@ from kb_resources.errors import KbError
 from kb_resources.model import Chunk, Stage, StageReport
 from kb_resources.model.chunk import embedding_input
 from kb_resources.stages import common, fill
-from kb_resources.stages.capabilities import Capabilities, fingerprint
+from kb_resources.stages.capabilities import TOKENS, Capabilities, fingerprint
 from kb_resources.stages.outward import passages_may_leave
 from kb_resources.store import documents, staging, vectors, versions
 from kb_resources.store.documents import Conn, DocumentRow
@@ -174,10 +174,13 @@ def _vectors(
 ) -> dict[str, _Matrix]:
     """Vectors by model; texts of all documents go to a model together."""
     texts: dict[str, dict[str, str]] = {}
+    tokens: dict[str, dict[str, int]] = {}
     for model_id, chunks in wanted:
         of_model = texts.setdefault(model_id, {})
+        counted = tokens.setdefault(model_id, {})
         for chunk in chunks:
             of_model[chunk.embed_hash] = embedding_input(chunk.context, chunk.text)
+            counted[chunk.embed_hash] = chunk.token_count
     found: dict[str, _Matrix] = {}
     for model_id, of_model in texts.items():
         if of_model:
@@ -185,6 +188,7 @@ def _vectors(
             rows = caps.embedder_of(model_id).embed(list(of_model.values()), "passage")
             found[model_id] = _Matrix(place, rows)
             caps.count("embedded", len(of_model))
+            caps.count(f"{TOKENS}{model_id}", sum(tokens[model_id].values()))
     return found
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from kb_resources.errors import KbError, UnavailableError
 from kb_resources.model import DocumentKey, StageReport
 from kb_resources.model.chunk import embedding_input
-from kb_resources.stages.capabilities import Capabilities
+from kb_resources.stages.capabilities import TOKENS, Capabilities
 from kb_resources.stages.outward import passages_may_leave
 from kb_resources.store import documents, generations, vectors
 from kb_resources.store.documents import DocumentRow
@@ -284,6 +284,8 @@ class _Work:
         matrix = caps.embedder_of(target.model_id).embed(list(texts.values()), "passage")
         spent = time.perf_counter() - started
         caps.count("embedded", len(texts))
+        tokens = {i.text.embed_hash: i.text.token_count for i in part}
+        caps.count(f"{TOKENS}{target.model_id}", sum(tokens.values()))
         self.done.embedded += len(texts)
         with caps.database.transaction("pipeline") as conn:
             generations.count_fill(conn, target.scope_id, target.model_key, len(texts), spent)

@@ -106,6 +106,7 @@ class TextToFill:
         text: the passage.
         content_hash: SHA-256 hex of the text.
         passage_id: of a passage with this text.
+        token_count: as the scope's live model counted them when it was cut.
     """
 
     embed_hash: str
@@ -113,6 +114,7 @@ class TextToFill:
     text: str
     content_hash: str
     passage_id: str
+    token_count: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,7 +107,8 @@ select kb.carry_vectors(%(version_key)s, %(model_key)s)
 -- name: texts_to_fill
 -- Embedded texts of a version's passages that have no vector, each once, in reading order.
 select p.embed_hash, min(p.context) as context, min(p.text) as text,
-  min(p.content_hash) as content_hash, min(p.passage_id) as passage_id
+  min(p.content_hash) as content_hash, min(p.passage_id) as passage_id,
+  max(p.token_count) as token_count
 from kb.passage p
 where p.version_key = %(version_key)s and not exists (select from kb.embedding e
   where e.model_key = %(model_key)s and e.passage_key = p.passage_key offset 0)
