@@ -29,6 +29,7 @@ from kb_resources.errors import (
     IntegrityError,
     NotFound,
     PolicyError,
+    UnavailableError,
 )
 from kb_resources.model import validate_scope
 from kb_resources.store import backup as programs
@@ -86,7 +87,7 @@ def write_backup(
     Raises:
         InputError: the file exists, or its folder does not.
         IntegrityError: a blob's bytes are not those of its digest.
-        UnavailableError: pg_dump failed, or a store is away.
+        UnavailableError: pg_dump failed, a store is away, or a disk is full.
     """
     if file.exists():
         raise InputError(f"{file} exists.", next_step="Name another file, or delete it.")
@@ -120,6 +121,8 @@ def write_backup(
             _add(archive, _MANIFEST, manifest)
             _add(archive, _SEAL, seal(manifest).encode())
         building.replace(file)
+    except OSError as error:
+        raise _no_room(error) from error
     finally:
         building.unlink(missing_ok=True)
     return made
@@ -189,7 +192,7 @@ def restore_backup(
     Raises:
         ConflictError: the target holds documents.
         InputError, PolicyError, IntegrityError: as for `check_backup`; nothing was changed.
-        UnavailableError: the database could not be replaced; it is as it was.
+        UnavailableError: a disk is full, or the database could not be replaced; it is as it was.
     """
     summary = check_backup(file, seal)
     if not force and programs.holds_documents(dsn):
@@ -198,22 +201,34 @@ def restore_backup(
             next_step="Name an empty one (KB_HOME, KB_DATABASE_URL), or replace it with --force.",
         )
     entries: list[JournalEntry] = []
-    with tempfile.TemporaryDirectory() as folder:
-        dump = Path(folder) / _DUMP
-        for name, stream in _members(file):
-            if name == _DUMP:
-                with dump.open("wb") as target:
-                    while block := stream.read(_BLOCK):
-                        target.write(block)
-            elif name == _JOURNAL:
-                entries = list(read_entries(stream.read().decode(), name))
-            elif name.startswith("blobs/"):
-                _, scope, digest = name.split("/")
-                if blobs(validate_scope(scope)).put(stream.read()) != digest:
-                    raise IntegrityError(f"{name} is damaged.", next_step="Restore another backup.")
-        programs.dump_version(dump)
-        programs.load_schema(dsn, dump)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            dump = Path(folder) / _DUMP
+            for name, stream in _members(file):
+                if name == _DUMP:
+                    with dump.open("wb") as target:
+                        while block := stream.read(_BLOCK):
+                            target.write(block)
+                elif name == _JOURNAL:
+                    entries = list(read_entries(stream.read().decode(), name))
+                elif name.startswith("blobs/"):
+                    _, scope, digest = name.split("/")
+                    if blobs(validate_scope(scope)).put(stream.read()) != digest:
+                        raise IntegrityError(
+                            f"{name} is damaged.", next_step="Restore another backup."
+                        )
+            programs.dump_version(dump)
+            programs.load_schema(dsn, dump)
+    except OSError as error:
+        raise _no_room(error) from error
     return summary, entries
+
+
+def _no_room(error: OSError) -> UnavailableError:
+    return UnavailableError(
+        f"The backup could not be written or unpacked: {error.strerror or error}.",
+        next_step="Free space in its folder and for temporary files (TMPDIR), then try again.",
+    )
 
 
 def _members(file: Path) -> Iterator[tuple[str, Any]]:

@@ -21,7 +21,7 @@ from kb_resources.parse.draft import DraftBlock
 from kb_resources.parse.legacy.converter import find_converter
 from kb_resources.parse.office.docx import read_docx
 from kb_resources.parse.reading import Reading
-from kb_resources.parse.sandbox.limits import as_helper
+from kb_resources.parse.sandbox.limits import as_helper, convert_prefix
 from kb_resources.parse.tables import table_drafts
 from kb_resources.parse.text import paragraphs
 
@@ -52,7 +52,7 @@ def read_doc(data: bytes, name: str) -> Reading | Refusal:
             "DOC files need LibreOffice; install it (package libreoffice-writer) or save the "
             "document as DOCX.",
         )
-    with tempfile.TemporaryDirectory(prefix="kb-convert-") as folder:
+    with tempfile.TemporaryDirectory(prefix=convert_prefix(os.getpid())) as folder:
         source = Path(folder) / "document.doc"
         source.write_bytes(data)
         if converter.name == "libreoffice":

@@ -121,6 +121,11 @@ def as_helper(parent_pid: int) -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
 
 
+def convert_prefix(pid: int) -> str:
+    """How the temporary folders of a child begin; whoever kills the child deletes them."""
+    return f"kb-convert-{pid}-"
+
+
 def leave_network() -> bool:
     """Move this process (and its future children) to a network namespace with no way out.
 

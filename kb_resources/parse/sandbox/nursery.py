@@ -15,14 +15,23 @@ import gc
 import importlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any, NoReturn
 
 from kb_resources.parse.options import options_from_json
 from kb_resources.parse.route import PRELOADS, parse_here, parse_with_docling
-from kb_resources.parse.sandbox.limits import OUT_OF_MEMORY, Limits, confine, leave_network
+from kb_resources.parse.sandbox.limits import (
+    OUT_OF_MEMORY,
+    Limits,
+    confine,
+    convert_prefix,
+    leave_network,
+)
 from kb_resources.parse.sandbox.wire import WireError, encode, receive_frame, send_frame
 
 _MAX_REQUEST = 1 << 16
@@ -37,6 +46,8 @@ def main(control_fd: int) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     isolated = leave_network()
+    # Left to itself, tempfile looks for another folder once this one is full.
+    tempfile.tempdir = os.environ.get("TMPDIR") or tempfile.gettempdir()
     control = socket.socket(fileno=control_fd)
     Nursery(control, isolated).serve()
 
@@ -117,11 +128,19 @@ class Nursery:
                 kill(pid, signal.SIGKILL)
         _, status, usage = os.wait4(pid, 0)
         self._children.discard(pid)
+        if status:
+            _delete_left_behind(pid)
         return {
             "status": os.waitstatus_to_exitcode(status),
             "max_rss_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
             "cpu_s": usage.ru_utime + usage.ru_stime,
         }
+
+
+def _delete_left_behind(pid: int) -> None:
+    """A killed child deletes none of its temporary folders, which hold a document."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{convert_prefix(pid)}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _work(fd: int, limits: Limits, parent_pid: int) -> NoReturn:

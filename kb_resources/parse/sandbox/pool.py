@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +53,7 @@ _FIXED = {
 _NURSERY = "kb_resources.parse.sandbox.nursery"
 _START_S = 120.0
 _STOP_S = 5.0
+_LEAST_ROOM_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,7 @@ class ParserPool:
         self._control: socket.socket | None = None
         self._closed = False
         self._owner = os.getpid()
+        self._temporary = _temporary_folder()
 
     def parse(
         self, data: bytes, media_type: str, name: str, *, here: bool = False
@@ -125,7 +129,8 @@ class ParserPool:
             ran into a limit or crashed.
 
         Raises:
-            UnavailableError: the pool is closed, or children cannot be started at all.
+            UnavailableError: the pool is closed, children cannot be started at all, or the disk of
+                temporary files is full.
         """
         return self.measure(data, media_type, name, here=here)[0]
 
@@ -151,6 +156,7 @@ class ParserPool:
                 # A nursery that died under a document is not the document's fault: once more.
                 if ending is not None or attempt == 2:
                     break
+            _check_room(result, self._temporary)
             ending = ending or {}
             usage = ParseUsage(
                 wall_s=time.monotonic() - started,
@@ -249,7 +255,8 @@ class ParserPool:
         ours, theirs = socket.socketpair()
         home = str(Path(kb_resources.__file__).resolve().parents[1])
         environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
-        environment |= _FIXED | self._environment | {"PYTHONPATH": home}
+        environment |= _FIXED | self._environment
+        environment |= {"PYTHONPATH": home, "TMPDIR": self._temporary}
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", _NURSERY, str(theirs.fileno())],
@@ -332,6 +339,28 @@ def _wait_for_end(channel: socket.socket) -> None:
     channel.settimeout(1.0)
     with contextlib.suppress(OSError):
         channel.recv(1)
+
+
+def _temporary_folder() -> str:
+    """Where children keep temporary files; a TMPDIR that is no folder is passed over."""
+    folder = os.environ.get("TMPDIR")
+    return folder if folder and Path(folder).is_dir() else tempfile.gettempdir()
+
+
+def _check_room(result: ParsedDocument | Refusal, folder: str) -> None:
+    """A failure on a full disk says nothing about the document.
+
+    What the child itself wrote is deleted by now, so that no document can fill the disk for others.
+    """
+    if not isinstance(result, Refusal) or result.state is not DocumentState.FAILED:
+        return
+    with contextlib.suppress(OSError):
+        if shutil.disk_usage(folder).free < _LEAST_ROOM_BYTES:
+            raise UnavailableError(
+                f"The disk of temporary files is full ({folder}).",
+                next_step="Free space there, or set TMPDIR to another folder, then try again.",
+                code="disk_full",
+            )
 
 
 def _lost() -> Refusal:

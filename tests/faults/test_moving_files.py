@@ -1,0 +1,112 @@
+"""Files that grow, are overwritten, replaced or renamed while they are read: never a torn read.
+
+A writer process works without pause on one path, in pieces. Whatever the reader admits is what the
+file held at one moment, never the beginning of one moment and the end of another; where it changed
+meanwhile the attempt ends with "changed while it was read". A file that its writer left half done
+for a while is another matter: sensors wait until a file has stood still (`tests/dagster`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kb_resources.acquire import Acquired, read_file
+from kb_resources.errors import ConflictError, InputError
+from kb_resources.model import Refusal
+
+SIZE = 3_000_000
+PIECE = 100_000
+EDITIONS = 4
+WRITER = textwrap.dedent(
+    """
+    import os, sys
+    path, how, size, editions = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    texts = [(f"edition {n} " * size).encode()[:size] for n in range(editions)]
+    number = 0
+    while os.getppid() == int(sys.argv[5]):
+        text = texts[number % editions]
+        number += 1
+        if how == "replaced":                       # as editors and downloads do
+            with open(path + ".new", "wb") as file:
+                file.write(text)
+            os.replace(path + ".new", path)
+        elif how == "renamed":                      # away, and another comes in its place
+            with open(path + ".new", "wb") as file:
+                file.write(text)
+            os.rename(path, path + ".old")
+            os.rename(path + ".new", path)
+        elif how == "overwritten":                  # in place, in pieces, the size stays
+            with open(path, "r+b", buffering=0) as file:
+                for start in range(0, size, 100_000):
+                    file.write(text[start:start + 100_000])
+        elif how == "grown":                        # emptied and filled again
+            with open(path, "wb", buffering=0) as file:
+                for start in range(0, size, 100_000):
+                    file.write(text[start:start + 100_000])
+        if number == 1:
+            print("ready", flush=True)
+    """
+)
+
+
+def existed(data: bytes, how: str) -> bool:
+    """Whether the file held exactly these bytes at one moment."""
+    pieces = [data[at : at + PIECE] for at in range(0, len(data), PIECE)]
+    known = {f"edition {n} ".encode() * (PIECE // 10): n for n in range(EDITIONS)}
+    labels = [known.get(piece) for piece in pieces]
+    newest = labels[0]
+    if newest is None:
+        return False
+    begun = labels.index(next((x for x in labels if x != newest), newest))
+    rest = labels[begun:] if begun else []
+    if how == "grown":
+        return not rest
+    whole = len(labels) == SIZE // PIECE
+    if how == "overwritten":
+        return whole and set(rest) <= {(newest - 1) % EDITIONS}
+    return whole and not rest
+
+
+def read_often(path: Path, how: str, times: int) -> Counter[str]:
+    """Outcomes of reading beside a writer: `whole`, `torn`, and those that say why not."""
+    path.write_bytes(("edition 0 " * SIZE).encode()[:SIZE])
+    arguments = [str(path), how, str(SIZE), str(EDITIONS), str(os.getpid())]
+    seen: Counter[str] = Counter()
+    command = [sys.executable, "-c", WRITER, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
+        try:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"ready\n"
+            for _ in range(times):
+                try:
+                    got = read_file(path)
+                except ConflictError:
+                    seen["changing"] += 1
+                except InputError:
+                    seen["away"] += 1
+                else:
+                    assert isinstance(got, Acquired | Refusal)
+                    if isinstance(got, Refusal):
+                        seen[got.state.value] += 1
+                    else:
+                        seen["whole" if existed(got.data, how) else "torn"] += 1
+        finally:
+            writer.kill()
+    return seen
+
+
+@pytest.mark.parametrize("times", [40, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("how", ["replaced", "renamed", "overwritten", "grown"])
+def test_what_is_admitted_was_there_at_one_moment(tmp_path: Path, how: str, times: int) -> None:
+    seen = read_often(tmp_path / "rules.txt", how, times)
+    assert sum(seen.values()) == times
+    assert seen["torn"] == 0, seen
+    if how in ("replaced", "renamed"):
+        assert seen["whole"] > 0, seen  # a file that is swapped whole is readable most of the time
