@@ -101,7 +101,8 @@ class Eraser:
             started_at = erasure.certificate(conn, erasure_id).started_at
         entry = JournalEntry(erasure_id, key.scope, digest, salt.hex(), actor, reason, started_at)
         self.journal.append(entry)
-        self.resume(erasure_id)
+        for item in self._unfinished(erasure_id):
+            self._finish(item)
         with self.capabilities.database.transaction("pipeline") as conn:
             made = erasure.certificate(conn, erasure_id)
         return Erased(made, tuple(DocumentKey(key.scope, name) for name in woken))
@@ -116,40 +117,15 @@ class Eraser:
         return [self.erase(key, actor=actor, reason=reason) for key in keys]
 
     def resume(self, erasure_id: str | None = None) -> int:
-        """Finish erasures that stopped between the stores; returns how many.
+        """Finish erasures that stopped between the stores, or one of them; returns how many.
 
         Raises:
             UnavailableError: a store is still away.
         """
-        with self.capabilities.database.transaction("pipeline") as conn:
-            found = erasure.unfinished(conn)
-            salt = erasure.salt(conn).hex() if found else ""
-        todo = [item for item in found if erasure_id in (None, item.erasure_id)]
+        todo = self._unfinished(erasure_id)
         for item in todo:
-            if erasure_id is None:
-                self._journal_again(item, salt)
-            counts: Counts = {
-                "blobs": self._delete_blobs(item.scope, item.scope_id, item.work["digests"]),
-                "files": self.files.delete(
-                    item.work["source_uri"],
-                    [tuple(pair) for pair in item.work["bytes"]],
-                    item.work.get("jobs", ()),
-                ),
-                "dagster": dict(self.dagster(_forgotten(item.work))),
-            }
-            with self.capabilities.database.transaction("pipeline") as conn:
-                erasure.progress(conn, item.erasure_id, counts)
-                remains = self.files.remains(item.work["source_uri"])
-                key = DocumentKey.parse(item.work["partition"])
-                if untold := erasure.untold_consumers(conn, key):
-                    remains.append(
-                        f"{untold} consumers of events have still to be told; until then the "
-                        "document's id stays in the outbox."
-                    )
-                erasure.finish(conn, item.erasure_id, {}, remains)
-            if sentence := self.scrub():
-                with self.capabilities.database.transaction("pipeline") as conn:
-                    erasure.progress(conn, item.erasure_id, {"scrubbed": {sentence: 1}})
+            self._journal_again(item)
+            self._finish(item)
         return len(todo)
 
     def replay(self, entries: Sequence[JournalEntry]) -> list[Certificate]:
@@ -261,18 +237,55 @@ class Eraser:
                 actor=entry.actor,
                 reason=f"Repeated after a restore: {entry.reason}"[:2000],
             )
-        self.resume(erasure_id)
+        for item in self._unfinished(erasure_id):
+            self._finish(item)
         with self.capabilities.database.transaction("pipeline") as conn:
             made = erasure.certificate(conn, erasure_id)
             erasure.note_replay(conn, entry.erasure_id, self.capabilities.clock(), made.counts)
         return made
 
-    def _journal_again(self, item: erasure.Unfinished, salt: str) -> None:
-        """The crash may have come before the journal's line."""
+    def _unfinished(self, erasure_id: str | None) -> list[erasure.Unfinished]:
+        with self.capabilities.database.transaction("pipeline") as conn:
+            found = erasure.unfinished(conn)
+        return [item for item in found if erasure_id in (None, item.erasure_id)]
+
+    def _finish(self, item: erasure.Unfinished) -> None:
+        """Empty the stores that are not yet, and close the certificate."""
+        work, database = item.work, self.capabilities.database
+        stores: dict[str, Callable[[], Mapping[str, int]]] = {
+            "blobs": lambda: self._delete_blobs(item.scope, item.scope_id, work["digests"]),
+            "files": lambda: self.files.delete(
+                work["source_uri"], [tuple(pair) for pair in work["bytes"]], work.get("jobs", ())
+            ),
+            "dagster": lambda: self.dagster(_forgotten(work)),
+        }
+        with database.transaction("pipeline") as conn:
+            done = erasure.certificate(conn, item.erasure_id).counts
+        for store, empty in stores.items():
+            # What a try before this one deleted is in the certificate, and must stay there.
+            if store not in done:
+                counts = {store: dict(empty())}
+                with database.transaction("pipeline") as conn:
+                    erasure.progress(conn, item.erasure_id, counts)
+        with database.transaction("pipeline") as conn:
+            remains = self.files.remains(work["source_uri"])
+            if untold := erasure.untold_consumers(conn, DocumentKey.parse(work["partition"])):
+                remains.append(
+                    f"{untold} consumers of events have still to be told; until then the "
+                    "document's id stays in the outbox."
+                )
+            erasure.finish(conn, item.erasure_id, {}, remains)
+        if sentence := self.scrub():
+            with database.transaction("pipeline") as conn:
+                erasure.progress(conn, item.erasure_id, {"scrubbed": {sentence: 1}})
+
+    def _journal_again(self, item: erasure.Unfinished) -> None:
+        """The crash may have come before the journal's line, or the journal was not writable."""
         if any(known.erasure_id == item.erasure_id for known in self.journal.entries()):
             return
         with self.capabilities.database.transaction("pipeline") as conn:
             made = erasure.certificate(conn, item.erasure_id)
+            salt = erasure.salt(conn).hex()
         self.journal.append(
             JournalEntry(
                 item.erasure_id,

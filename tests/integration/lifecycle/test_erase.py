@@ -17,6 +17,7 @@ from kb_resources.model import DocumentKey, Source, SourceKind
 from kb_resources.stages import removal
 from kb_resources.stages.erase import Eraser, Forgotten
 from kb_resources.stages.erase_files import SPOOL, ErasableFiles
+from kb_resources.stages.reconcile import finish_erasures
 from kb_resources.stages.request import IngestRequest
 from kb_resources.store import documents, erasure, jobs
 from kb_resources.store.erasure_journal import ErasureJournal
@@ -193,8 +194,26 @@ def test_an_erasure_interrupted_between_the_stores_is_finished_later(bench: Benc
     assert made.finished_at is not None
     assert elsewhere.asked[0].partition == str(key)
     assert blobs(bench) == []
+    assert made.counts["blobs"]["deleted"] == 1, "what the first try deleted stays in the count"
     assert CANARY.encode() not in dump(bench)
     assert eraser.resume() == 0
+
+
+@pytest.mark.requirement("O-12", "P-66")
+def test_an_erasure_whose_line_the_journal_did_not_take_gets_it_before_it_is_finished(
+    bench: Bench,
+) -> None:
+    """Else a backup that is restored later would bring the document back."""
+    key = bench.ingest("case.md", SECRET)
+    made = eraser_of(bench)
+    made.journal.path.mkdir(parents=True)  # it cannot be written
+    with pytest.raises(UnavailableError, match="journal"):
+        made.erase(key, **WHY)
+    made.journal.path.rmdir()
+    assert [(d.kind, d.repaired) for d in finish_erasures(made)] == [("unfinished_erasure", True)]
+    [certificate] = _certificates(bench)
+    assert [entry.erasure_id for entry in made.journal.entries()] == [certificate.erasure_id]
+    assert certificate.finished_at is not None
 
 
 def _certificates(bench: Bench) -> list[erasure.Certificate]:
