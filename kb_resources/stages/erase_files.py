@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,15 +54,16 @@ class ErasableFiles:
         counts = {"deleted": 0, "compared": 0}
         try:
             if (source := self._inside(source_uri)) is not None and source.is_file():
-                source.unlink()
+                source.unlink(missing_ok=True)
                 counts["deleted"] += 1
             counts["deleted"] += sum(self._drop_upload(job_id) for job_id in jobs)
             for file in self._files():
-                if file.stat().st_size in sizes:
-                    counts["compared"] += 1
-                    if _digest(file) in digests:
-                        file.unlink()
-                        counts["deleted"] += 1
+                with suppress(FileNotFoundError):  # whoever made it has deleted it just now
+                    if file.stat().st_size in sizes:
+                        counts["compared"] += 1
+                        if _digest(file) in digests:
+                            file.unlink()
+                            counts["deleted"] += 1
         except OSError as error:
             raise UnavailableError(
                 f"A file could not be erased: {error}.",
@@ -83,7 +85,9 @@ class ErasableFiles:
         if not folder.is_dir():
             return 0
         number = sum(1 for entry in folder.rglob("*") if entry.is_file())
-        shutil.rmtree(folder)
+        while folder.is_dir():
+            with suppress(FileNotFoundError):  # the worker, which took it, deletes it as well
+                shutil.rmtree(folder)
         return number
 
     def _inside(self, source_uri: str) -> Path | None:
@@ -97,7 +101,11 @@ class ErasableFiles:
         """Regular files, without entering managed folders or following links."""
         todo = [self.home] if self.home.is_dir() else []
         while todo:
-            for entry in todo.pop().iterdir():
+            try:
+                entries = list(todo.pop().iterdir())
+            except FileNotFoundError:
+                continue
+            for entry in entries:
                 if entry.is_symlink() or self._is_managed(entry.absolute()):
                     continue
                 if entry.is_dir():
