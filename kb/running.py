@@ -16,7 +16,7 @@ from pathlib import Path
 
 from kb_resources.compose_erasing import export_target
 from kb_resources.errors import UnavailableError
-from kb_resources.model import DocumentKey, Stage, StageReport
+from kb_resources.model import AnyStage, DocumentKey, Stage, StageReport
 from kb_resources.settings import Settings
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.line import Line, StageOutcome
@@ -111,7 +111,7 @@ def _run_here(
 ) -> None:
     ended: set[DocumentKey] = set()
 
-    def seen(stage: Stage, key: DocumentKey, outcome: StageOutcome) -> None:
+    def seen(stage: AnyStage, key: DocumentKey, outcome: StageOutcome) -> None:
         if stage is Stage.SUPERSEDE or not (isinstance(outcome, StageReport) and outcome.goes_on):
             ended.add(key)
         progress(stage.value, len(ended), len(keys))

@@ -13,9 +13,9 @@ import dagster as dg
 from pydantic import Field, field_validator, model_validator
 
 from kb_assets.doors import BATCH_TAG
-from kb_assets.line import document_line, executor
+from kb_assets.line import executor, line_graph
 from kb_resources.errors import KbError
-from kb_resources.model import DocumentState, Stage, validate_scope
+from kb_resources.model import ORDER, DocumentState, ModelStage, validate_scope
 
 JOB_NAME = "kb_batch"
 MAX_DOCUMENTS = 1000
@@ -41,7 +41,7 @@ class BatchConfig(dg.Config):
     )
     limit: int = Field(DEFAULT_DOCUMENTS, ge=1, le=MAX_DOCUMENTS, description="Documents at most.")
     stages: list[str] = Field(
-        default_factory=list, description="Stages to run (acquire, parse…); empty: all eight."
+        default_factory=list, description="Stages to run (acquire, parse…); empty: all."
     )
 
     @field_validator("where")
@@ -56,7 +56,7 @@ class BatchConfig(dg.Config):
     @field_validator("stages")
     @classmethod
     def _known_stages(cls, stages: list[str]) -> list[str]:
-        known = [stage.value for stage in Stage]
+        known = [stage.value for stage in ORDER]
         unknown = [name for name in stages if name not in known]
         if unknown:
             raise ValueError(f"{unknown} are no stages; use {', '.join(known)}")
@@ -95,9 +95,9 @@ def _to_run_config(val: BatchConfig) -> Mapping[str, Any]:
     }
 
 
-def kb_batch() -> dg.JobDefinition:
+def kb_batch(models: frozenset[ModelStage] = frozenset()) -> dg.JobDefinition:
     """The job: the same graph as the assets, with the batch as its only configuration."""
-    return document_line.to_job(
+    return line_graph(models).to_job(
         name=JOB_NAME,
         description=(
             "Documents through the line in one run: a stored list, or all of a scope in a state "

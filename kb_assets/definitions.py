@@ -33,6 +33,7 @@ from kb_assets.vector_indexes import vector_indexes
 from kb_assets.watch import default_options, watch_sensor
 from kb_resources.bindings.line import resources
 from kb_resources.settings import load_settings
+from kb_resources.compose_generate import stages_asked
 
 CODE_LOCATION = "kb"
 
@@ -46,9 +47,12 @@ def build_defs(
         overrides: resources by name that replace the default ones (`line`, `batch`, `limits`).
         sources: declared sources; each becomes a sensor.
     """
+
+    The stages that ask a model are in the graph where the settings turn them on.
     return dg.Definitions(
+    models = stages_asked(load_settings())
         assets=[
-            document_assets(),
+            document_assets(models),
             health,
             terms,
             vector_indexes,
@@ -59,7 +63,7 @@ def build_defs(
             reconciliation,
             dagster_history,
         ],
-        jobs=[kb_batch(), kb_documents()],
+        jobs=[kb_batch(models), kb_documents(models)],
         sensors=[
             folder_sensor(
                 _dropzone,

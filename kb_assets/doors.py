@@ -14,11 +14,10 @@ import dagster as dg
 
 from kb_resources.bindings.line import BatchSelection
 from kb_resources.errors import InputError
-from kb_resources.model import DocumentKey, DocumentState, Stage
+from kb_resources.model import ORDER, AnyStage, DocumentKey, DocumentState
 from kb_resources.stages.line import Line
 
 BATCH_TAG = "kb/batch"
-_ORDER = tuple(Stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +37,24 @@ class Door:
     opening: bool
 
 
-def door_of(context: dg.OpExecutionContext, stage: Stage, batch: BatchSelection) -> Door:
+def door_of(context: dg.OpExecutionContext, stage: AnyStage, batch: BatchSelection) -> Door:
     """Tell which door the run came through."""
     if context.has_assets_def:
         selected = _selected_stages(context)
         wanted = stage in selected
     else:
-        selected = tuple(batch.stages) or _ORDER
+        selected = tuple(batch.stages) or ORDER
         wanted = stage in selected
     executed = _executed_stages(context)
-    before = [s for s in selected if s in executed and _ORDER.index(s) < _ORDER.index(stage)]
-    earlier = [s for s in selected if _ORDER.index(s) < _ORDER.index(stage)]
+    before = [s for s in selected if s in executed and ORDER.index(s) < ORDER.index(stage)]
+    earlier = [s for s in selected if ORDER.index(s) < ORDER.index(stage)]
     return Door(
         is_asset_run=context.has_assets_def, wanted=wanted, first=not before, opening=not earlier
     )
 
 
 def keys_at(
-    context: dg.OpExecutionContext, door: Door, stage: Stage, batch: BatchSelection, line: Line
+    context: dg.OpExecutionContext, door: Door, stage: AnyStage, batch: BatchSelection, line: Line
 ) -> list[DocumentKey]:
     """The documents that this step works on, in order.
 
@@ -81,7 +80,7 @@ def asked_for(
     return _batch_keys(context, batch, line)
 
 
-def _broke(line: Line, stage: Stage, key: DocumentKey) -> bool:
+def _broke(line: Line, stage: AnyStage, key: DocumentKey) -> bool:
     return bool(line.facts(stage, key)["state"] == DocumentState.FAILED)
 
 
@@ -109,16 +108,16 @@ def _tagged_batch(context: dg.OpExecutionContext) -> str:
     return run.tags.get(BATCH_TAG, "") if run else ""
 
 
-def _selected_stages(context: dg.OpExecutionContext) -> Sequence[Stage]:
+def _selected_stages(context: dg.OpExecutionContext) -> Sequence[AnyStage]:
     selection = context.run.asset_selection
     if not selection:
-        return _ORDER
-    return [stage for stage in _ORDER if dg.AssetKey(["kb", stage.value]) in selection]
+        return ORDER
+    return [stage for stage in ORDER if dg.AssetKey(["kb", stage.value]) in selection]
 
 
-def _executed_stages(context: dg.OpExecutionContext) -> Sequence[Stage]:
+def _executed_stages(context: dg.OpExecutionContext) -> Sequence[AnyStage]:
     keys = context.run.step_keys_to_execute
     if keys is None:
-        return _ORDER
+        return ORDER
     names = {key.rsplit(".", 1)[-1] for key in keys}
-    return [stage for stage in _ORDER if stage.value in names]
+    return [stage for stage in ORDER if stage.value in names]

@@ -12,7 +12,7 @@ import dagster as dg
 
 from kb_resources.bindings.metadata import table
 from kb_resources.errors import KbError
-from kb_resources.model import DocumentKey, Stage, StageReport
+from kb_resources.model import AnyStage, DocumentKey, StageReport
 
 MAX_RETRIES = 2
 WAIT_S = 10.0
@@ -20,7 +20,7 @@ WAIT_S = 10.0
 
 def raise_for(
     context: dg.OpExecutionContext,
-    stage: Stage,
+    stage: AnyStage,
     broken: Sequence[tuple[DocumentKey | None, Exception]],
     refused: Sequence[StageReport],
 ) -> None:

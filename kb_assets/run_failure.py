@@ -12,7 +12,7 @@ from kb_assets.batch import JOB_NAME
 from kb_assets.doors import BATCH_TAG
 from kb_checks.reporting import asset_key
 from kb_resources.bindings.events import Recorder
-from kb_resources.model import Stage
+from kb_resources.model import AnyStage, stage_of
 from kb_resources.settings import load_settings
 from kb_resources.stages.line import Line
 
@@ -52,7 +52,9 @@ def alert(run: dg.DagsterRun) -> tuple[str, dict[str, str]]:
     return f"dagster-kb: run {run.run_id[:8]} of {run.job_name} failed", facts
 
 
-def color_unfinished(instance: dg.DagsterInstance, line: Line, run: dg.DagsterRun) -> Stage | None:
+def color_unfinished(
+    instance: dg.DagsterInstance, line: Line, run: dg.DagsterRun
+) -> AnyStage | None:
     """Turn red what a killed worker left in the middle; returns the stage, None without one."""
     batch_id, stage = run.tags.get(BATCH_TAG), interrupted_stage(instance, run)
     if not batch_id or stage is None:
@@ -62,8 +64,8 @@ def color_unfinished(instance: dg.DagsterInstance, line: Line, run: dg.DagsterRu
     return stage
 
 
-def interrupted_stage(instance: dg.DagsterInstance, run: dg.DagsterRun) -> Stage | None:
+def interrupted_stage(instance: dg.DagsterInstance, run: dg.DagsterRun) -> AnyStage | None:
     """The stage whose step was started and never ended; None where every step ended."""
     steps = instance.get_run_step_stats(run.run_id)
     open_steps = [step.step_key for step in steps if step.end_time is None]
-    return Stage(open_steps[-1]) if open_steps else None
+    return stage_of(open_steps[-1]) if open_steps else None

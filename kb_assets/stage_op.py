@@ -1,4 +1,4 @@
-"""One stage as an op: the body that all eight share, and what makes each its own.
+"""One stage as an op: the body that all share, and what makes each its own.
 
 Belongs here: running a stage over the step's documents and telling Dagster about each of them.
 An ordinary output would mark every partition of a run; so the op records one explicit event per
@@ -16,12 +16,12 @@ from kb_assets.failures import raise_for
 from kb_assets.metering import Meter
 from kb_checks.gate import CLEARED, GATED
 from kb_checks.model import Case
-from kb_checks.registry import CHECKS, ask
+from kb_checks.registry import ALL_CHECKS, ask
 from kb_checks.reporting import asset_key, evaluation
 from kb_resources.bindings import events, metadata
 from kb_resources.bindings.line import BatchSelection
 from kb_resources.bindings.partitions import add_documents
-from kb_resources.model import DocumentKey, Stage, StageReport
+from kb_resources.model import AnyStage, DocumentKey, Stage, StageReport
 from kb_resources.stages.line import Line
 from kb_resources.stages.orchestration import facts_of
 
@@ -44,7 +44,7 @@ class StageAsset:
             step, and undoes nothing.
     """
 
-    stage: Stage
+    stage: AnyStage
     description: str
     kinds: frozenset[str]
     code_version: str = "1"
@@ -75,7 +75,7 @@ def stage_op(asset: StageAsset) -> dg.OpDefinition:
             "done": dg.Out(dg.Nothing),
             **{
                 check_output(check.name): dg.Out(dg.Nothing, is_required=False)
-                for check in CHECKS[stage]
+                for check in ALL_CHECKS[stage]
             },
         },
         pool=asset.pool,
@@ -210,7 +210,7 @@ class _Step:
             self.recorder.planned(asset_key(self.asset.stage), [str(key)])
 
 
-def _not_ready(line: Line, stage: Stage, key: DocumentKey) -> StageReport | None:
+def _not_ready(line: Line, stage: AnyStage, key: DocumentKey) -> StageReport | None:
     """A refusal for a hand launch whose stage before has left nothing to work on.
 
     Behind the gate the stages refuse on their own, and say why.

@@ -7,7 +7,7 @@ gate itself, which is the ledger's verdict and a trigger on the retrieval tables
 from __future__ import annotations
 
 from kb_checks.model import Case, Check, Outcome, each
-from kb_resources.model import Stage
+from kb_resources.model import AnyStage, Stage
 
 CLEARED = "cleared"
 GATED = (Stage.CHUNK, Stage.EMBED, Stage.INDEX, Stage.SUPERSEDE)
@@ -26,7 +26,7 @@ def _cleared(case: Case) -> Outcome:
     )
 
 
-def cleared(stage: Stage) -> Check:
+def cleared(stage: AnyStage) -> Check:
     """The `cleared` check of a stage behind the gate."""
     return Check(
         stage=stage,

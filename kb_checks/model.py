@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kb_resources.model import DocumentKey, Stage, StageReport
+from kb_resources.model import AnyStage, DocumentKey, StageReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Check:
         judge: answers for all cases of a group at once; None where the question does not apply.
     """
 
-    stage: Stage
+    stage: AnyStage
     name: str
     description: str
     next_step: str

@@ -7,10 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from kb_checks import acquire, chunk, embed, index, language, parse, scan, supersede
+from kb_checks import (
+    acquire,
+    chunk,
+    convert,
+    embed,
+    enrich,
+    index,
+    language,
+    parse,
+    scan,
+    supersede,
+)
 from kb_checks.gate import CLEARED
 from kb_checks.model import Case, Check, Outcome
-from kb_resources.model import Stage
+from kb_resources.model import AnyStage, ModelStage, Stage
 
 CHECKS: dict[Stage, tuple[Check, ...]] = {
     Stage.ACQUIRE: acquire.CHECKS,
@@ -22,10 +33,16 @@ CHECKS: dict[Stage, tuple[Check, ...]] = {
     Stage.INDEX: index.CHECKS,
     Stage.SUPERSEDE: supersede.CHECKS,
 }
+MODEL_CHECKS: dict[ModelStage, tuple[Check, ...]] = {
+    ModelStage.CONVERT: convert.CHECKS,
+    ModelStage.ENRICH: enrich.CHECKS,
+}
+ALL_CHECKS: dict[AnyStage, tuple[Check, ...]] = dict([*CHECKS.items(), *MODEL_CHECKS.items()])
+"""Those of the stages too that are off by default."""
 
 
 def ask(
-    stage: Stage, cases: Sequence[Case], was_red: Collection[str] = ()
+    stage: AnyStage, cases: Sequence[Case], was_red: Collection[str] = ()
 ) -> Iterator[tuple[Check, Case, Outcome]]:
     """Every check of a stage over a group of documents; questions that do not apply give nothing.
 
@@ -37,7 +54,7 @@ def ask(
         cases: documents that went through it, answered together.
         was_red: partition keys whose `cleared` check of this stage failed the last time.
     """
-    for check in CHECKS[stage]:
+    for check in ALL_CHECKS[stage]:
         for case, outcome in zip(cases, check.judge(cases), strict=True):
             if outcome is None:
                 continue

@@ -6,29 +6,31 @@ numbers for plots and, when it fails, a table of what is wrong and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import dagster as dg
 
 from kb_checks.model import Case, Check, Outcome
-from kb_checks.registry import CHECKS
+from kb_checks.registry import ALL_CHECKS
 from kb_resources.bindings.events import document_check
-from kb_resources.model import Stage
+from kb_resources.model import AnyStage
 
 MAX_ROWS = 50
 """Problem rows in one event at most: the event log is read as a whole."""
 
 
-def asset_key(stage: Stage) -> dg.AssetKey:
+def asset_key(stage: AnyStage) -> dg.AssetKey:
     """`kb/<stage>`."""
     return dg.AssetKey(["kb", stage.value])
 
 
-def specs(partitions_def: dg.PartitionsDefinition[str]) -> Iterator[dg.AssetCheckSpec]:
-    """Specs of all checks, partitioned by document."""
-    for stage, checks in CHECKS.items():
-        for check in checks:
+def specs(
+    partitions_def: dg.PartitionsDefinition[str], stages: Collection[AnyStage]
+) -> Iterator[dg.AssetCheckSpec]:
+    """Specs of the checks of some stages, partitioned by document."""
+    for stage in stages:
+        for check in ALL_CHECKS[stage]:
             yield document_check(
                 check.name,
                 asset_key=asset_key(stage),

@@ -168,6 +168,7 @@ def open_line(
     """
     from kb_resources.acquire import open_blob_store, read_file, stored
     from kb_resources.chunk import CHUNKER_VERSION, ChunkOptions, counting_warning
+    from kb_resources.compose_generate import asked_names, asking
     from kb_resources.language import DETECTOR_VERSION, language_gate
     from kb_resources.parse import parser_version
     from kb_resources.scan import SCANNER_VERSION, pack_version
@@ -178,6 +179,7 @@ def open_line(
     shelf = Shelf(settings, model)
     options = ChunkOptions(max_tokens=min(settings.chunk_tokens, model.identity.max_tokens))
     lazy = _Lazy(settings)
+    asked = asking(settings)
 
     def chunk(
         document: ParsedDocument, document_id: str, scope: ScopeSettings, model_id: str
@@ -236,6 +238,7 @@ def open_line(
                 model_id=model.identity.model_id,
                 dimensions=model.identity.dimensions,
                 analyzer=lexical.ANALYZER_VERSION,
+                **asked_names(asked),
             ),
             clock=clock,
             actor=actor,
@@ -244,6 +247,7 @@ def open_line(
             counting_warning=lambda: counting_warning(shelf.counter(model.identity.model_id)),
             max_chunks=settings.max_chunks,
             embed_hosting=settings.embed_hosting,
+            asking=asked,
         )
         yield Line(capabilities, settings.languages)
 

@@ -315,6 +315,36 @@ class Settings:
         "", "Chat endpoint that phrases answers (OpenAI-compatible); empty: extracts."
     )
     answer_model: str = _setting("", "Model asked at KB_ANSWER_URL.")
+    convert: bool = _setting(
+        False, "Have the model at KB_GENERATE_URL write bodies as clean Markdown: yes, no.", _yes
+    )
+    convert_files: bool = _setting(
+        True, "Send it PDFs of up to 20 MiB as files, else their text: yes, no.", _yes
+    )
+    enrich: bool = _setting(
+        False, "Have the model at KB_GENERATE_URL summarise sections: yes, no.", _yes
+    )
+    enrich_calls: int = _integer(
+        200, "Sections of one document that it is asked about, at most.", 1
+    )
+    generate_url: str = _setting(
+        "", "Chat endpoint of KB_CONVERT and KB_ENRICH (OpenAI-compatible).", _web_address
+    )
+    generate_model: str = _setting("", "Model asked at KB_GENERATE_URL.")
+    generate_key: str = _setting("", "API key of KB_GENERATE_URL.")
+    generate_timeout_s: float = _setting(
+        300.0,
+        "Longest wait in seconds for one reply of KB_GENERATE_URL, retries included.",
+        partial(_number, kind=float, low=0.1, high=3600),
+    )
+    generate_reply_tokens: int = _integer(
+        16_000, "Longest reply of KB_GENERATE_URL in tokens.", 256, 1_000_000
+    )
+    generate_hosting: str = _setting(
+        "auto",
+        "Whose machine KB_GENERATE_URL is: self_hosted, external, or auto (by address).",
+        _hosting,
+    )
     answer_key: str = _secret("", "API key of KB_ANSWER_URL.")
     answer_timeout_s: float = _setting(
         60.0,

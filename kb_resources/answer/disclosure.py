@@ -201,7 +201,8 @@ def disclose_to(
         conn: inside a transaction, to be committed before anything is sent.
         parts: what would be sent.
         to: where to.
-        purpose: `embed_question`, `embed_passages`, `parse` or `second_opinion`.
+        purpose: `embed_question`, `embed_passages`, `parse`, `second_opinion`, `convert` or
+            `enrich`.
         scopes: where the texts belong.
         actor: who asks.
         correlation_id: of the search or the run.

@@ -19,6 +19,7 @@ from kb_resources.errors import InputError, IntegrityError
 
 MAX_REPLY_BYTES = 1_000_000
 MAX_REPLY_TOKENS = 2_000
+_BYTES_PER_TOKEN = 40
 LONGEST_WAIT_S = 30.0
 
 
@@ -27,14 +28,18 @@ class Reply:
     """What a model said.
 
     Attributes:
-        text: its words.
+        text: its words; empty where it refuses.
         prompt_tokens: as the endpoint counted, None where it does not say.
         answer_tokens: likewise.
+        finish: why it ended (`stop`, `length`, …), empty where the endpoint does not say.
+        refusal: the words it refuses with, else empty.
     """
 
     text: str
     prompt_tokens: int | None = None
     answer_tokens: int | None = None
+    finish: str = ""
+    refusal: str = ""
 
 
 class ChatModel(Protocol):
@@ -97,8 +102,19 @@ class ChatEndpoint:
         """`self_hosted` for this machine and private networks, unless declared otherwise."""
         return hosting_of(self.url, self.declared)
 
-    def complete(self, messages: Sequence[Message]) -> Reply:
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        as_json: bool = True,
+        max_tokens: int = MAX_REPLY_TOKENS,
+    ) -> Reply:
         """The model's reply to a chat.
+
+        Args:
+            messages: of the chat.
+            as_json: ask for one JSON object.
+            max_tokens: the longest reply.
 
         Raises:
             UnavailableError: the endpoint is away, busy or too slow.
@@ -111,32 +127,45 @@ class ChatEndpoint:
             "model": self.model,
             "messages": [{"role": m.role, "content": m.content} for m in messages],
             "temperature": 0,
-            "max_tokens": MAX_REPLY_TOKENS,
-            "response_format": {"type": "json_object"},
+            "max_tokens": max_tokens,
+            **({"response_format": {"type": "json_object"}} if as_json else {}),
             "stream": False,
         }
-        value = self.transport.post(self.address, payload, max_bytes=MAX_REPLY_BYTES)
+        most = max(MAX_REPLY_BYTES, max_tokens * _BYTES_PER_TOKEN)
+        value = self.transport.post(self.address, payload, max_bytes=most)
         try:
-            text = value["choices"][0]["message"]["content"]
-        except (TypeError, KeyError, IndexError):
-            text = None
+            choice = value["choices"][0]
+            text, refusal = choice["message"]["content"], choice["message"].get("refusal")
+        except (TypeError, KeyError, IndexError, AttributeError):
+            choice, text, refusal = {}, None, None
+        refusal = refusal if isinstance(refusal, str) else ""
+        if refusal and text is None:
+            text = ""
         if not isinstance(text, str):
             raise IntegrityError(
                 f"The answer endpoint {self.destination} sent no message.",
                 next_step="Check that it speaks the chat completions API.",
             )
         usage = value.get("usage") or {}
-        return Reply(text, _tokens(usage, "prompt_tokens"), _tokens(usage, "completion_tokens"))
+        return Reply(
+            text,
+            _tokens(usage, "prompt_tokens"),
+            _tokens(usage, "completion_tokens"),
+            finish=str(choice.get("finish_reason") or ""),
+            refusal=refusal,
+        )
 
 
-def chat_transport(key: str, timeout_s: float, retry: Retry | None = None) -> HttpTransport:
+def chat_transport(
+    key: str, timeout_s: float, retry: Retry | None = None, service: str = "answer endpoint"
+) -> HttpTransport:
     """What a chat endpoint is asked through: two attempts, within `timeout_s` in all."""
     return HttpTransport(
         headers={"Authorization": f"Bearer {key}"} if key else {},
         timeout_s=timeout_s,
         deadline_s=timeout_s,
         retry=retry or Retry(attempts=2, longest_wait_s=LONGEST_WAIT_S),
-        service="answer endpoint",
+        service=service,
     )
 
 

@@ -7,8 +7,9 @@ comes back (`replies`, `ground`). Requirements O-40 and P-31.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kb_resources.answer.fences import disarmed, fenced, random_mark, unforgeable_mark
 from kb_resources.retrieve.hit import Hit
@@ -38,10 +39,10 @@ _AGAIN = (
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a chat."""
+    """One message of a chat: a text, or parts of several kinds as the endpoint takes them."""
 
     role: str
-    content: str
+    content: str | Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

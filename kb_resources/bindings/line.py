@@ -15,7 +15,7 @@ from pydantic import Field
 
 from kb_resources.compose import open_line
 from kb_resources.errors import KbError
-from kb_resources.model import DocumentState, Stage
+from kb_resources.model import AnyStage, DocumentState, stage_of
 from kb_resources.settings import Settings, load_settings
 from kb_resources.stages.line import Line
 
@@ -61,14 +61,14 @@ class BatchSelection:
         scope: scope to select from instead, or empty.
         states: states selected.
         limit: documents at most.
-        stages: stages to run; empty: all eight.
+        stages: stages to run; empty: all.
     """
 
     batch_id: str = ""
     scope: str = ""
     states: tuple[DocumentState, ...] = ()
     limit: int = 0
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[AnyStage, ...] = ()
 
 
 class BatchResource(dg.ConfigurableResource[BatchSelection]):
@@ -87,7 +87,7 @@ class BatchResource(dg.ConfigurableResource[BatchSelection]):
             scope=self.scope,
             states=tuple(DocumentState(state) for state in self.states),
             limit=self.limit,
-            stages=tuple(Stage(stage) for stage in self.stages),
+            stages=tuple(stage_of(stage) for stage in self.stages),
         )
 
 

@@ -7,13 +7,14 @@ See https://docs.dagster.io/guides/build/assets/metadata-and-tags.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
 import dagster as dg
 
-from kb_resources.model import Severity, Stage, StageReport, Verdict
+from kb_resources.bindings.launchpad import decision_links
+from kb_resources.model import AnyStage, ModelStage, Severity, Stage, StageReport, Verdict
 
 Metadata = dict[str, dg.MetadataValue[Any]]
 
@@ -120,6 +121,10 @@ def _scan(report: StageReport, facts: Mapping[str, Any]) -> Metadata:
         # Of what a block purged no word may stay; what waits for review is kept, and shown.
         held = report.details.get("verdict") == Verdict.QUARANTINE
         made["findings"] = _findings_table(findings, excerpts=held)
+        if held:
+            key = f"{report.scope}:{report.document_id}"
+            links = decision_links(key, str(facts.get("digest") or ""))
+            made["decide"] = dg.MetadataValue.md(links)
     return made
 
 
@@ -159,6 +164,15 @@ def _model(report: StageReport, facts: Mapping[str, Any]) -> Metadata:  # noqa: 
     return {"model": dg.MetadataValue.text(str(model))} if model else {}
 
 
+def _asked(report: StageReport, facts: Mapping[str, Any]) -> Metadata:
+    made = _model(report, facts)
+    if outcome := report.details.get("outcome"):
+        made["outcome"] = dg.MetadataValue.text(str(outcome))
+    if warnings := report.details.get("warnings"):
+        made["warnings"] = dg.MetadataValue.md("\n".join(f"- {line}" for line in warnings))
+    return made
+
+
 def _supersede(report: StageReport, facts: Mapping[str, Any]) -> Metadata:  # noqa: ARG001
     ended = report.details.get("superseded_versions") or ()
     others = report.details.get("superseded_documents") or ()
@@ -168,7 +182,7 @@ def _supersede(report: StageReport, facts: Mapping[str, Any]) -> Metadata:  # no
     return {"ended": dg.MetadataValue.text(", ".join(parts))}
 
 
-_SHAPES = {
+_SHAPES: dict[AnyStage, Callable[[StageReport, Mapping[str, Any]], Metadata]] = {
     Stage.ACQUIRE: _acquire,
     Stage.PARSE: _parse,
     Stage.LANGUAGE: _language,
@@ -177,4 +191,6 @@ _SHAPES = {
     Stage.EMBED: _model,
     Stage.INDEX: _nothing,
     Stage.SUPERSEDE: _supersede,
+    ModelStage.CONVERT: _asked,
+    ModelStage.ENRICH: _asked,
 }

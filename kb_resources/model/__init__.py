@@ -3,13 +3,17 @@
 from kb_resources.model.chunk import Chunk
 from kb_resources.model.document import (
     GONE,
+    ORDER,
     TERMINAL_STATES,
+    AnyStage,
     DocumentState,
+    ModelStage,
     Refusal,
     Source,
     SourceKind,
     Stage,
     StageReport,
+    stage_of,
 )
 from kb_resources.model.ids import (
     DocumentKey,
@@ -38,7 +42,9 @@ from kb_resources.model.verdict import Finding, Severity, Verdict
 
 __all__ = [
     "GONE",
+    "ORDER",
     "TERMINAL_STATES",
+    "AnyStage",
     "BBox",
     "Block",
     "BlockKind",
@@ -48,6 +54,7 @@ __all__ = [
     "DocumentState",
     "Finding",
     "HiddenText",
+    "ModelStage",
     "PageSpan",
     "ParsedDocument",
     "Principal",
@@ -64,6 +71,7 @@ __all__ = [
     "derive_document_id",
     "passage_id",
     "sha256_hex",
+    "stage_of",
     "validate_audience",
     "validate_document_id",
     "validate_language",

@@ -21,6 +21,26 @@ class Stage(StrEnum):
     SUPERSEDE = "supersede"
 
 
+class ModelStage(StrEnum):
+    """Stages that ask a language model; off by default, and then in no line and no graph."""
+
+    CONVERT = "convert"
+    ENRICH = "enrich"
+
+
+AnyStage = Stage | ModelStage
+ORDER: tuple[AnyStage, ...] = (
+    *(Stage.ACQUIRE, Stage.PARSE, Stage.LANGUAGE, Stage.SCAN, ModelStage.CONVERT),
+    *(Stage.CHUNK, Stage.EMBED, Stage.INDEX, ModelStage.ENRICH, Stage.SUPERSEDE),
+)
+"""All stages in order, those too that are off."""
+
+
+def stage_of(name: str) -> AnyStage:
+    """The stage of a name; ValueError where there is none."""
+    return ModelStage(name) if name in frozenset(ModelStage) else Stage(name)
+
+
 class DocumentState(StrEnum):
     """Where a document's newest version stands. `pending` is the only one not terminal."""
 
@@ -105,7 +125,7 @@ class StageReport:
         duration_s: wall time.
     """
 
-    stage: Stage
+    stage: AnyStage
     scope: str
     document_id: str
     version: int | None = None

@@ -7,11 +7,18 @@ building it from settings (`build`). The bundle is the seam for tests: real part
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from kb_resources.model import Chunk, HiddenText, ParsedDocument, Refusal, content_hash
+from kb_resources.model import (
+    Chunk,
+    HiddenText,
+    ModelStage,
+    ParsedDocument,
+    Refusal,
+    content_hash,
+)
 
 if TYPE_CHECKING:
     from kb_resources.acquire import Acquired, BlobStore, Fetcher
@@ -54,6 +61,26 @@ class Scan(Protocol):
         ...
 
 
+_Call = TypeVar("_Call")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking(Generic[_Call]):
+    """What a stage that asks a language model is handed.
+
+    Attributes:
+        name: model, prompt and thresholds: results of another name are made anew.
+        at: where texts go.
+        call: what asks (`generate.Converter`, `generate.Enricher`).
+        price: money and its currency for tokens of the prompt and of the reply; None: no price.
+    """
+
+    name: str
+    at: Destination
+    call: _Call
+    price: Callable[[int, int], tuple[float, str] | None] = lambda _prompt, _reply: None
+
+
 class Models(Protocol):
     """Embedding models by identity, `name@fingerprint`; UnavailableError where one is not here."""
 
@@ -85,6 +112,8 @@ class LineVersions:
     def model_of(self, row: DocumentRow) -> str:
         """The model that a document is embedded with: the live one of its scope."""
         return row.live_model or self.model_id
+    converter: str | None = None
+    enricher: str | None = None
 
     def chunker_of(self, row: DocumentRow) -> str:
         """The chunker with the model whose tokenizer counts for the document."""
@@ -113,6 +142,7 @@ class LineVersions:
 
 
 @dataclass(frozen=True, slots=True)
+            *(("models", self.converter, self.enricher) if self.converter or self.enricher else ()),
 class Capabilities:
     """All that the eight stages call.
 
@@ -146,6 +176,7 @@ class Capabilities:
     @property
     def fetcher(self) -> Fetcher | None:
         """What fetches web pages, or None where this line fetches none."""
+    asking: Mapping[ModelStage, Asking[Any]] = field(default_factory=dict)
         return self.open_fetcher() if self.open_fetcher is not None else None
 
     def count(self, what: str, by: int = 1) -> None:

@@ -24,6 +24,8 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
     refused_before = row.version_state == DocumentState.TOO_LARGE and row.verdict == Verdict.CLEAN
     if not row.cleared and not refused_before:
         return common.not_cleared(STAGE, row, started)
+    if common.converted_otherwise(caps, row):
+        return common.of_another_model(STAGE, row, started)
     settings = ScopeSettings.from_json(row.settings)
     model = caps.versions.model_of(row)
     named = {

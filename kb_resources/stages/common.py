@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kb_resources.errors import IntegrityError
-from kb_resources.model import DocumentState, Refusal, Stage, StageReport
+from kb_resources.model import AnyStage, DocumentState, Refusal, Stage, StageReport
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.store import documents, staging, versions
 from kb_resources.store.documents import Conn, DocumentRow
@@ -25,7 +25,7 @@ def version_key(row: DocumentRow) -> int:
     return row.version_key
 
 
-def report(stage: Stage, row: DocumentRow, started: float, **values: Any) -> StageReport:
+def report(stage: AnyStage, row: DocumentRow, started: float, **values: Any) -> StageReport:
     """A StageReport for the row, `started` from time.perf_counter()."""
     values.setdefault("version", row.latest_version)
     return StageReport(
@@ -38,7 +38,7 @@ def report(stage: Stage, row: DocumentRow, started: float, **values: Any) -> Sta
 
 
 def unchanged(
-    stage: Stage, row: DocumentRow, known: staging.StageResult, started: float
+    stage: AnyStage, row: DocumentRow, known: staging.StageResult, started: float
 ) -> StageReport:
     """The answer for a known fingerprint: no work, the same end as then."""
     return report(
@@ -54,7 +54,7 @@ def unchanged(
 
 
 def known_result(
-    caps: Capabilities, row: DocumentRow, stage: Stage, fingerprint: str
+    caps: Capabilities, row: DocumentRow, stage: AnyStage, fingerprint: str
 ) -> staging.StageResult | None:
     """The stored result if it was reached with this fingerprint."""
     with caps.database.transaction("pipeline") as conn:
@@ -62,7 +62,25 @@ def known_result(
     return found if found is not None and found.fingerprint == fingerprint else None
 
 
-def not_cleared(stage: Stage, row: DocumentRow, started: float) -> StageReport:
+def converted_otherwise(caps: Capabilities, row: DocumentRow) -> bool:
+    """Whether the body is by a model that is not asked any more: parsing takes it back."""
+    return row.converted_by not in (None, caps.versions.converter)
+
+
+def of_another_model(stage: AnyStage, row: DocumentRow, started: float) -> StageReport:
+    """The refusal to work on such a body."""
+    return report(
+        stage,
+        row,
+        started,
+        worked=False,
+        refused=True,
+        reason=f"Its body was written by {row.converted_by}, which is not asked any more. "
+        "Run it from parse.",
+    )
+
+
+def not_cleared(stage: AnyStage, row: DocumentRow, started: float) -> StageReport:
     """The gate's refusal: nothing is written, the reason says what to do."""
     verdict = row.verdict or "none"
     if row.verdict == "quarantine":
@@ -85,7 +103,7 @@ def not_cleared(stage: Stage, row: DocumentRow, started: float) -> StageReport:
 def finish(
     conn: Conn,
     caps: Capabilities,
-    stage: Stage,
+    stage: AnyStage,
     row: DocumentRow,
     started: float,
     *,

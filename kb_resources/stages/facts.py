@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from kb_resources.model import Stage
+from kb_resources.model import AnyStage, Stage
 from kb_resources.store import staging, versions
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.sql import sql
 
 
-def at(conn: Conn, stage: Stage, row: DocumentRow) -> dict[str, Any]:
+def at(conn: Conn, stage: AnyStage, row: DocumentRow) -> dict[str, Any]:
     """Facts by name; texts appear only as far as the verdict allows.
 
     Always: state, verdict, cleared, title, origin. With a version, by stage: `coverage` and

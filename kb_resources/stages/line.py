@@ -1,4 +1,4 @@
-"""The line: eight stages in order, over one document or a batch, free of Dagster.
+"""The line: the stages in order, over one document or a batch, free of Dagster.
 
 Belongs here: who is in line for which stage, and that one document's error stops no other. What
 does not: what a stage does. A service that is away stops the line; a broken document does not.
@@ -11,17 +11,25 @@ import importlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 from kb_resources.errors import ConflictError, KbError, PolicyError, UnavailableError
-from kb_resources.model import DocumentKey, DocumentState, Stage, StageReport
+from kb_resources.model import (
+    ORDER,
+    AnyStage,
+    DocumentKey,
+    DocumentState,
+    ModelStage,
+    Stage,
+    StageReport,
+)
 from kb_resources.stages import common, facts, health
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.request import IngestRequest, register
 from kb_resources.store import documents, staging
 from kb_resources.store.documents import DocumentRow
 
-_ORDER = tuple(Stage)
 _IN_PROGRESS = (DocumentState.PENDING, DocumentState.INDEXED)
 
 StageOutcome = StageReport | Exception
@@ -32,10 +40,13 @@ def _never() -> bool:
     return False
 
 
-def _runner(stage: Stage) -> _Run:
+def _runner(stage: AnyStage) -> _Run:
     """What runs a stage; its module is imported with the first document that comes to it."""
-    run: _Run = importlib.import_module(f"kb_resources.stages.{stage.value}").run
-    return run
+    run = importlib.import_module(f"kb_resources.stages.{stage.value}").run
+    if stage is ModelStage.CONVERT:
+        # What a model wrote goes through the scan before it goes on.
+        run = partial(run, judge=_runner(Stage.SCAN))
+    return cast("_Run", run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +60,12 @@ class Line:
 
     capabilities: Capabilities
     languages: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[AnyStage, ...]:
+        """Its stages: the eight, and those that ask a model where they are on."""
+        on = self.capabilities.asking
+        return tuple(stage for stage in ORDER if not isinstance(stage, ModelStage) or stage in on)
 
     def register(self, request: IngestRequest) -> DocumentKey:
         """Write a request into the ledger; see `request.register`."""
@@ -109,11 +126,11 @@ class Line:
                 conn, scope, self.capabilities.versions.rule_pack, limit
             )
 
-    def in_line(self, stage: Stage, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
+    def in_line(self, stage: AnyStage, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
         """Those of `keys` that the stage before left going on, and that are not settled."""
         if stage is Stage.ACQUIRE:
             return list(keys)
-        before = _ORDER[_ORDER.index(stage) - 1]
+        before = self.order[self.order.index(stage) - 1]
         with self.capabilities.database.transaction("pipeline") as conn:
             rows = documents.load(conn, keys)
             version_keys = [row.version_key for row in rows if row.version_key is not None]
@@ -130,7 +147,7 @@ class Line:
 
     def run_stage(
         self,
-        stage: Stage,
+        stage: AnyStage,
         keys: Sequence[DocumentKey],
         *,
         should_stop: Callable[[], bool] = _never,
@@ -159,12 +176,12 @@ class Line:
         *,
         start: Stage = Stage.ACQUIRE,
         should_stop: Callable[[], bool] = _never,
-        seen: Callable[[Stage, DocumentKey, StageOutcome], None] | None = None,
+        seen: Callable[[AnyStage, DocumentKey, StageOutcome], None] | None = None,
     ) -> dict[DocumentKey, StageOutcome]:
         """All stages from `start` on, breadth-first; the last outcome of each document."""
         last: dict[DocumentKey, StageOutcome] = {}
         going = list(dict.fromkeys(keys))
-        for stage in _ORDER[_ORDER.index(start) :]:
+        for stage in self.order[self.order.index(start) :]:
             going_on = []
             for key, outcome in self.run_stage(stage, going, should_stop=should_stop):
                 last[key] = outcome
@@ -177,7 +194,7 @@ class Line:
             going = going_on
         return last
 
-    def facts(self, stage: Stage, key: DocumentKey) -> dict[str, Any]:
+    def facts(self, stage: AnyStage, key: DocumentKey) -> dict[str, Any]:
         """What checks need to know about a document at a stage, read from the ledger."""
         with self.capabilities.database.transaction("pipeline") as conn:
             return facts.at(conn, stage, documents.load_one(conn, key))
@@ -215,7 +232,7 @@ class Line:
             if row.key not in answered and not should_stop():
                 yield from self._embed([row], should_stop)
 
-    def _attempt(self, stage: Stage, run: _Run, row: DocumentRow) -> StageOutcome:
+    def _attempt(self, stage: AnyStage, run: _Run, row: DocumentRow) -> StageOutcome:
         try:
             return run(self.capabilities, row)
         except UnavailableError:
@@ -228,7 +245,7 @@ class Line:
         except Exception as error:  # noqa: BLE001 - one document's error stops no other
             return self._failed(stage, row, error)
 
-    def _failed(self, stage: Stage, row: DocumentRow, error: Exception) -> Exception:
+    def _failed(self, stage: AnyStage, row: DocumentRow, error: Exception) -> Exception:
         """Store the failure with its document; the next run tries again."""
         reason = (
             f"{stage.value}: {error}"

@@ -15,7 +15,7 @@ from typing import Any
 from psycopg.rows import class_row, dict_row
 
 from kb_resources.errors import NotFound
-from kb_resources.model import DocumentKey, Stage
+from kb_resources.model import AnyStage, DocumentKey, Stage
 from kb_resources.stages import facts
 from kb_resources.stages.line import Line
 from kb_resources.store import ann, documents, generations, passages
@@ -69,7 +69,7 @@ def embedded_otherwise(line: Line, limit: int) -> list[DocumentKey]:
 
 
 def facts_of(
-    line: Line, stage: Stage, keys: Sequence[DocumentKey]
+    line: Line, stage: AnyStage, keys: Sequence[DocumentKey]
 ) -> dict[DocumentKey, dict[str, Any]]:
     """`Line.facts` of many documents in one transaction; erased ones are absent.
 

@@ -46,7 +46,14 @@ def may_leave(caps: Capabilities, row: DocumentRow, to: Destination | None) -> b
 
 
 def write_down(
-    caps: Capabilities, row: DocumentRow, to: Destination, *, purpose: str, digest: str, size: int
+    caps: Capabilities,
+    row: DocumentRow,
+    to: Destination,
+    *,
+    purpose: str,
+    digest: str,
+    size: int,
+    correlation_id: str | None = None,
 ) -> bool:
     """Decide and write down, in a transaction that ends before anything is sent.
 
@@ -54,9 +61,10 @@ def write_down(
         caps: of the line.
         row: the document.
         to: where to.
-        purpose: `parse` or `second_opinion`.
+        purpose: `parse`, `second_opinion`, `convert` or `enrich`.
         digest: SHA-256 hex of what would be sent.
         size: of it: bytes of a file, code points of a text.
+        correlation_id: of what else is written down about the call; None: nothing is.
 
     Returns:
         Whether it may be sent.
@@ -71,7 +79,7 @@ def write_down(
             purpose=purpose,
             scopes=[row.scope],
             actor=caps.actor,
-            correlation_id=new_correlation_id(),
+            correlation_id=correlation_id or new_correlation_id(),
         )
 
 

@@ -1,7 +1,8 @@
 """Stage 2: bytes to blocks, body and hidden texts, in a sandboxed child.
 
 Fingerprint: digest of the bytes and the parser's version. Where a docling-serve reads pages, a
-document that may not leave is read here.
+document that may not leave is read here. A body that a model wrote anew which is not asked any more
+is parsed again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
     mark = fingerprint(
         row.digest, row.media_type, row.name, caps.versions.parser, *(("here",) if kept else ())
     )
-    if known := common.known_result(caps, row, STAGE, mark):
+    known = common.known_result(caps, row, STAGE, mark)
+    if known and not common.converted_otherwise(caps, row):
         return common.unchanged(STAGE, row, known, started)
     caps.count("parsed")
     data = caps.blobs(row.scope).get(row.digest or "")

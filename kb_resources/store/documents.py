@@ -37,6 +37,7 @@ class ScopeRow:
 class DocumentRow:
     """A document with its newest version beside it (None before acquire made one).
 
+    `converted_by` names the model that wrote its body anew.
     `cleared` is the gate's answer for that version, `current` whether it is valid now. The models
     are those of the scope's generations, None before it has vectors, or where none lies beside.
     """
@@ -62,6 +63,7 @@ class DocumentRow:
     version_key: int | None
     digest: str | None
     body_digest: str | None
+    converted_by: str | None
     media_type: str | None
     size_bytes: int | None
     name: str | None

@@ -13,12 +13,10 @@ from typing import Any
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
-from kb_resources.model import Chunk, Stage
+from kb_resources.model import ORDER, AnyStage, Chunk, stage_of
 from kb_resources.store.codec import storable, storable_json
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.sql import sql
-
-_ORDER = tuple(Stage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +37,21 @@ class StageResult:
 
 
 def results(
-    conn: Conn, version_keys: Sequence[int], *stages: Stage
-) -> dict[tuple[int, Stage], StageResult]:
+    conn: Conn, version_keys: Sequence[int], *stages: AnyStage
+) -> dict[tuple[int, AnyStage], StageResult]:
     """Stored results by version and stage."""
     with conn.cursor(row_factory=class_row(StageResult)) as cursor:
         rows = cursor.execute(
             sql("stage_results"),
             {"version_keys": list(version_keys), "stages": [stage.value for stage in stages]},
         ).fetchall()
-    return {(row.version_key, Stage(row.stage)): row for row in rows}
+    return {(row.version_key, stage_of(row.stage)): row for row in rows}
 
 
 def save_result(
     conn: Conn,
     row: DocumentRow,
-    stage: Stage,
+    stage: AnyStage,
     *,
     fingerprint: str,
     output: str,
@@ -87,17 +85,17 @@ def save_result(
 def forget_after(
     conn: Conn,
     row: DocumentRow,
-    stage: Stage,
+    stage: AnyStage,
     *,
     inclusive: bool = False,
-    sparing: Stage | None = None,
+    sparing: AnyStage | None = None,
 ) -> None:
     """Drop the results of the stages after `stage`, and its own when `inclusive`.
 
     `sparing` keeps one of them: the stage whose refusal is the document's end.
     """
-    start = _ORDER.index(stage) + (0 if inclusive else 1)
-    dropped = [s.value for s in _ORDER[start:] if s is not sparing]
+    start = ORDER.index(stage) + (0 if inclusive else 1)
+    dropped = [s.value for s in ORDER[start:] if s is not sparing]
     conn.execute(sql("drop_stage_results"), {"version_key": row.version_key, "stages": dropped})
 
 

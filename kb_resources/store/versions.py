@@ -43,8 +43,17 @@ def add(
     return found[0], found[1], made is not None
 
 
-def save_parsed(conn: Conn, row: DocumentRow, parsed: ParsedDocument) -> str:
-    """Store body, blocks and the scan's input; returns the body's digest."""
+def save_parsed(
+    conn: Conn, row: DocumentRow, parsed: ParsedDocument, *, converted_by: str | None = None
+) -> str:
+    """Store body, blocks and the scan's input; returns the body's digest.
+
+    Args:
+        conn: inside a transaction.
+        row: whose newest version it is.
+        parsed: what to store.
+        converted_by: the model that wrote the body anew, None where parsing gave it.
+    """
     body = codec.storable(parsed.body)
     if body != parsed.body:
         raise IntegrityError(
@@ -55,7 +64,12 @@ def save_parsed(conn: Conn, row: DocumentRow, parsed: ParsedDocument) -> str:
     key = {"version_key": row.version_key, "scope_id": row.scope_id}
     conn.execute(
         sql("set_version_parsed"),
-        key | {"body_digest": digest, "title": codec.storable(parsed.title)},
+        key
+        | {
+            "body_digest": digest,
+            "title": codec.storable(parsed.title),
+            "converted_by": converted_by,
+        },
     )
     conn.execute(
         sql("save_parsed"),

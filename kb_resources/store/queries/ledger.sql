@@ -48,7 +48,7 @@ from kb.document where scope_id = %(scope_id)s and document_id = %(document_id)s
 select s.scope_id, s.name as scope, s.settings, d.document_key, d.document_id, d.source_kind,
   d.source_uri, d.origin, d.audiences, d.trusted_by, d.language_hint, d.requested_valid_from,
   d.supersedes, d.state, d.reason, d.attempts, d.settled_fingerprint, d.latest_version,
-  v.version_key, v.digest, v.body_digest, v.media_type, v.size_bytes, v.name, v.title,
+  v.version_key, v.digest, v.body_digest, v.converted_by, v.media_type, v.size_bytes, v.name, v.title,
   v.language, v.verdict, v.state as version_state,
   v.verdict = 'clean' and v.verdict_digest = v.digest and v.verdict_body_digest = v.body_digest
     and coalesce(v.state, 'indexed') = 'indexed' as cleared,
@@ -147,7 +147,8 @@ update kb.document set state = 'pending', reason = '', duplicate_of = null,
 where document_key = %(document_key)s and state <> 'pending'
 
 -- name: set_version_parsed
-update kb.version set body_digest = %(body_digest)s, title = %(title)s, state = null, reason = ''
+update kb.version set body_digest = %(body_digest)s, title = %(title)s,
+  converted_by = %(converted_by)s, state = null, reason = ''
 where version_key = %(version_key)s
 
 -- name: set_version_language
@@ -184,6 +185,7 @@ with p as (delete from kb.parsed where version_key = %(version_key)s),
   c as (delete from kb.staged_chunk where version_key = %(version_key)s),
   t as (update kb.version set title = null where version_key = %(version_key)s)
 select kb.purge_finding_texts(%(version_key)s)
+  n as (delete from kb.enrichment where version_key = %(version_key)s),
 
 -- name: blob_still_used
 -- Whether another version of the scope may still need these bytes.

@@ -22,7 +22,8 @@ from (
 
 -- name: usage_since
 -- By day, scope and model since an instant; a row without a model carries the computing time.
--- Answers are asked by readers: they have tokens and a model, and no run.
+-- Answers are asked by readers: they have tokens and a model, and no run. What convert and enrich
+-- asked has a row a call, with the money of then.
 select day, scope, model, sum(runs)::int as runs, sum(cpu_s) as cpu_s,
   sum(tokens)::bigint as tokens, sum(answer_tokens)::bigint as answer_tokens,
   sum(money)::float8 as money, max(currency) as currency

@@ -64,6 +64,8 @@ class ChatServer:
         delay_s: wait before each reply.
         dribble_s: wait before each byte of the body.
         headers: sent with statuses.
+        finish: why the model ended its message.
+        raw: sent instead of JSON.
     """
 
     replies: list[Any] = field(default_factory=lambda: ['{"statements": []}'])
@@ -71,6 +73,8 @@ class ChatServer:
     delay_s: float = 0.0
     dribble_s: float = 0.0
     headers: dict[str, str] = field(default_factory=dict)
+    finish: str = "stop"
+    raw: bytes | None = None
     url: str = ""
 
     def says(self, *statements: tuple[str, list[tuple[int, str]]]) -> None:
@@ -108,10 +112,16 @@ def chatting() -> Iterator[ChatServer]:
             time.sleep(state.delay_s)
             status = told if isinstance(told, int) else 200
             value = {
-                "choices": [{"message": {"role": "assistant", "content": told}}],
+                "choices": [
+                    {
+                        "message": {"role": "assistant", "content": told},
+                        "finish_reason": state.finish,
+                    }
+                ],
                 "usage": {"prompt_tokens": 100, "completion_tokens": 7},
             }
             body = json.dumps(value if status == 200 and isinstance(told, str) else told).encode()
+            body = body if state.raw is None else state.raw
             try:
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(body)))
