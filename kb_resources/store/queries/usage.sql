@@ -40,6 +40,13 @@ from (
   from kb.answer_log a join kb.scope s on s.scope_id = a.scope_ids[1]
   where a.at >= %(since)s and (a.prompt_tokens is not null or a.answer_tokens is not null)
   group by 1, 2, 3
+  union all
+  select (c.at at time zone 'UTC')::date, s.name, c.model, 0, 0,
+    coalesce(sum(c.prompt_tokens), 0), coalesce(sum(c.answer_tokens), 0), sum(c.money),
+    max(c.currency)
+  from kb.model_call c join kb.scope s using (scope_id)
+  where c.at >= %(since)s
+  group by 1, 2, 3
 ) t
 group by 1, 2, 3 order by 1 desc, 2, 3 nulls first
 
