@@ -16,6 +16,7 @@ import dagster as dg
 
 from kb_assets.answers import citations, log_partitions
 from kb_assets.batch import kb_batch
+from kb_assets.cost import cost
 from kb_assets.dagster_history import dagster_history
 from kb_assets.evaluation import evaluation
 from kb_assets.events import change_sensor
@@ -32,8 +33,8 @@ from kb_assets.stranded import stranded_documents
 from kb_assets.vector_indexes import vector_indexes
 from kb_assets.watch import default_options, watch_sensor
 from kb_resources.bindings.line import resources
-from kb_resources.settings import load_settings
 from kb_resources.compose_generate import stages_asked
+from kb_resources.settings import load_settings
 
 CODE_LOCATION = "kb"
 
@@ -46,11 +47,11 @@ def build_defs(
     Args:
         overrides: resources by name that replace the default ones (`line`, `batch`, `limits`).
         sources: declared sources; each becomes a sensor.
-    """
 
     The stages that ask a model are in the graph where the settings turn them on.
-    return dg.Definitions(
+    """
     models = stages_asked(load_settings())
+    return dg.Definitions(
         assets=[
             document_assets(models),
             health,
@@ -62,6 +63,7 @@ def build_defs(
             evaluation,
             reconciliation,
             dagster_history,
+            cost,
         ],
         jobs=[kb_batch(models), kb_documents(models)],
         sensors=[

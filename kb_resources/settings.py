@@ -214,6 +214,10 @@ class Settings:
         "Longest wait in seconds for it; then the search keeps its own order.",
         partial(_number, kind=float, low=0.05, high=60),
     )
+    rerank_candidates: int = _integer(30, "Candidates of a search that it reads.", 1, 100)
+    synonyms: Path | None = _setting(
+        None, "TOML file of synonyms that questions are also asked with; empty: none.", _path
+    )
     languages: tuple[str, ...] = _setting(
         LANGUAGES, "Languages new scopes accept, separated by commas.", _languages
     )
@@ -311,10 +315,6 @@ class Settings:
         "Longest wait in seconds for one opinion; then the rules decide alone.",
         partial(_number, kind=float, low=0.1, high=300),
     )
-    answer_url: str = _setting(
-        "", "Chat endpoint that phrases answers (OpenAI-compatible); empty: extracts."
-    )
-    answer_model: str = _setting("", "Model asked at KB_ANSWER_URL.")
     convert: bool = _setting(
         False, "Have the model at KB_GENERATE_URL write bodies as clean Markdown: yes, no.", _yes
     )
@@ -345,6 +345,10 @@ class Settings:
         "Whose machine KB_GENERATE_URL is: self_hosted, external, or auto (by address).",
         _hosting,
     )
+    answer_url: str = _setting(
+        "", "Chat endpoint that phrases answers (OpenAI-compatible); empty: extracts."
+    )
+    answer_model: str = _setting("", "Model asked at KB_ANSWER_URL.")
     answer_key: str = _secret("", "API key of KB_ANSWER_URL.")
     answer_timeout_s: float = _setting(
         60.0,

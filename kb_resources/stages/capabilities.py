@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from kb_resources.store.pool import Database
     from kb_resources.store.scopes import ScopeSettings
 
+TOKENS = "tokens "
+"""Counters that begin so count tokens that went to the model whose name follows."""
+
 
 class Parse(Protocol):
     """The parser."""
@@ -38,9 +41,6 @@ class Parse(Protocol):
     def __call__(
         self, data: bytes, media_type: str, name: str, *, here: bool = False
     ) -> ParsedDocument | Refusal:
-TOKENS = "tokens "
-"""Counters that begin so count tokens that went to the model whose name follows."""
-
         """Blocks, body and hidden texts; `here`: nothing may be sent to another machine."""
         ...
 
@@ -92,6 +92,10 @@ class Models(Protocol):
         """Loaded with the first call."""
         ...
 
+    def price(self, model_id: str) -> tuple[float, str] | None:
+        """What a million tokens cost and in which currency, None where nobody said."""
+        ...
+
     def resolve(self, name: str) -> ModelIdentity:
         """A model by its name in the registry, which prepares it, or by its identity."""
         ...
@@ -108,12 +112,12 @@ class LineVersions:
     model_id: str
     dimensions: int
     analyzer: str
+    converter: str | None = None
+    enricher: str | None = None
 
     def model_of(self, row: DocumentRow) -> str:
         """The model that a document is embedded with: the live one of its scope."""
         return row.live_model or self.model_id
-    converter: str | None = None
-    enricher: str | None = None
 
     def chunker_of(self, row: DocumentRow) -> str:
         """The chunker with the model whose tokenizer counts for the document."""
@@ -138,11 +142,11 @@ class LineVersions:
             row.requested_valid_from,
             row.supersedes,
             *scope_chunking(row.settings),
+            *(("models", self.converter, self.enricher) if self.converter or self.enricher else ()),
         )
 
 
 @dataclass(frozen=True, slots=True)
-            *(("models", self.converter, self.enricher) if self.converter or self.enricher else ()),
 class Capabilities:
     """All that the eight stages call.
 
@@ -172,11 +176,11 @@ class Capabilities:
     counting_warning: Callable[[], str | None] = lambda: None
     max_chunks: int = 10_000
     embed_hosting: str = "auto"
+    asking: Mapping[ModelStage, Asking[Any]] = field(default_factory=dict)
 
     @property
     def fetcher(self) -> Fetcher | None:
         """What fetches web pages, or None where this line fetches none."""
-    asking: Mapping[ModelStage, Asking[Any]] = field(default_factory=dict)
         return self.open_fetcher() if self.open_fetcher is not None else None
 
     def count(self, what: str, by: int = 1) -> None:
