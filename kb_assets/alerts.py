@@ -8,6 +8,7 @@ Mail submission: RFC 6409 (587 with STARTTLS), RFC 8314 (465, TLS from the start
 
 from __future__ import annotations
 
+import http.client
 import json
 import smtplib
 import ssl
@@ -46,14 +47,19 @@ def send(settings: Settings, subject: str, facts: Mapping[str, str]) -> list[str
     if settings.alert_url:
         try:
             _post(settings.alert_url, {"text": text, "subject": subject, **facts})
-        except (OSError, ValueError) as error:
-            problems.append(f"webhook: {error}")
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            problems.append(f"webhook: {_words(error)}")
     if settings.alert_smtp_url and settings.alert_to:
         try:
             _mail(settings, subject, text)
-        except (OSError, smtplib.SMTPException) as error:
-            problems.append(f"e-mail: {error}")
+        except (OSError, ValueError) as error:  # SMTPException is an OSError
+            problems.append(f"e-mail: {_words(error)}")
     return problems
+
+
+def _words(error: Exception) -> str:
+    """What is said of an error; others than the system's quote the address, which is a secret."""
+    return str(error) if isinstance(error, OSError) else type(error).__name__
 
 
 def _post(url: str, body: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
@@ -42,8 +43,8 @@ def prepare_home(settings: Settings) -> Path:
     file = home / "dagster.yaml"
     with resources.as_file(resources.files("kb_assets") / "dagster.yaml") as packaged:
         if file.is_symlink() and not file.exists():
-            file.unlink()
-        if not file.exists():
+            file.unlink(missing_ok=True)
+        with suppress(FileExistsError):  # the operator's own, or another process was faster
             file.symlink_to(packaged.resolve())
     return home
 

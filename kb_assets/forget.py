@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,7 @@ def forget(
 
     Raises:
         psycopg.Error: the storage is away or not Postgres.
+        OSError: a log cannot be read or written.
     """
     counts: dict[str, int] = {}
     with psycopg.connect(dsn) as conn:
@@ -120,20 +122,22 @@ def _add(counts: dict[str, int], what: str, number: int) -> None:
 
 def _rewrite_logs(folder: Path, names: Sequence[str], alias: str) -> int:
     """Write the alias into what steps and processes printed; files changed."""
-    words = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    forms = {form for name in names for form in _forms(name)}
+    words = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])".encode())
     changed = 0
     for file in sorted(folder.rglob("*")) if folder.is_dir() and names else ():
         if not file.is_file() or file.is_symlink() or file.suffix in (".yaml", ".yml", ".lock"):
             continue
-        data = file.read_bytes()
-        fresh = pattern.sub(alias.encode(), data)
-        if fresh != data:
-            # In place: a process may hold the file open for appending.
-            with file.open("r+b") as stream:
-                stream.write(fresh)
-                stream.truncate()
-            changed += 1
+        with suppress(FileNotFoundError):  # Dagster deletes logs of its own accord
+            data = file.read_bytes()
+            fresh = pattern.sub(alias.encode(), data)
+            if fresh != data:
+                # In place: a process may hold the file open for appending.
+                with file.open("r+b") as stream:
+                    stream.write(fresh)
+                    stream.truncate()
+                changed += 1
     return changed
 
 
@@ -167,10 +171,11 @@ def forget_here(settings: Settings, what: Forgotten) -> dict[str, int]:
             alias=what.alias,
             names=what.names,
         )
-    except psycopg.Error as error:
+    except (psycopg.Error, OSError) as error:
         raise UnavailableError(
             f"Dagster's storage was not emptied: {error}".strip(),
-            next_step="Start its database; the next reconciliation tries again.",
+            next_step="Start its database, give write access to its logs; the next reconciliation "
+            "tries again.",
         ) from error
 
 
@@ -188,7 +193,7 @@ def main() -> int:
             alias=request["alias"],
             names=request["names"],
         )
-    except psycopg.Error as error:
+    except (psycopg.Error, OSError) as error:
         print(f"Dagster's storage: {error}".strip(), file=sys.stderr)
         return 5
     print(json.dumps(counts))

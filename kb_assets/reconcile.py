@@ -4,7 +4,7 @@ Belongs here: the schedule's rhythm, Dagster's own partitions, what operators se
 comparing stores (`kb_resources.stages.reconcile`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -63,7 +63,7 @@ def reconciliation(
     )
     found += export_everything(settings, line)
     found += reconcile_stores(line.capabilities)
-    found += reconcile_partitions(context.instance, partition_keys(line.capabilities))
+    found += reconcile_partitions(context.instance, lambda: partition_keys(line.capabilities))
     left = [item for item in found if not item.repaired]
     kinds = sorted({item.kind for item in found})
     yield dg.MaterializeResult(
@@ -103,11 +103,17 @@ def export_everything(settings: Settings, line: Line) -> list[Difference]:
 
 
 def reconcile_partitions(
-    instance: dg.DagsterInstance, keys: Sequence[DocumentKey]
+    instance: dg.DagsterInstance, keys: Callable[[], Sequence[DocumentKey]]
 ) -> list[Difference]:
-    """Make Dagster's partitions those of the ledger's documents."""
+    """Make Dagster's partitions those of the ledger's documents.
+
+    Args:
+        instance: whose partitions.
+        keys: gives the documents. Asked after Dagster: a document is in the ledger before it is a
+            partition, so that one which comes in between is not taken for a stray one.
+    """
     known = set(instance.get_dynamic_partitions(str(partitions_def.name)))
-    wanted = {str(key): key for key in keys}
+    wanted = {str(key): key for key in keys()}
     missing = [key for name, key in wanted.items() if name not in known]
     add_documents(instance, missing)
     stray = sorted(known - wanted.keys())

@@ -34,10 +34,10 @@ def run_failures(context: dg.RunFailureSensorContext, line: dg.ResourceParam[Lin
         f"{context.failure_event.message} Look at its steps; then launch {JOB_NAME} with "
         "where: failed."
     )
-    if run.job_name == JOB_NAME:
-        color_unfinished(context.instance, line, run)
     for undelivered in send(load_settings(), *alert(run)):
         context.log.error(f"The alert was not delivered by {undelivered}")
+    if run.job_name == JOB_NAME:
+        color_unfinished(context.instance, line, run)
 
 
 def alert(run: dg.DagsterRun) -> tuple[str, dict[str, str]]:

@@ -166,10 +166,10 @@ def running_supervisor(home: Path) -> psutil.Process | None:
     try:
         pid, created = (home / PID_FILE).read_text().split()
         process = psutil.Process(int(pid))
-        alive = abs(process.create_time() - float(created)) < 1.0
+        same = abs(process.create_time() - float(created)) < 1.0
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except (FileNotFoundError, ValueError, psutil.NoSuchProcess):
         return None
-    return process if alive and process.status() != psutil.STATUS_ZOMBIE else None
 
 
 def stop_supervisor(home: Path, timeout_s: float = 4 * STOP_TIMEOUT_S) -> bool:
@@ -181,9 +181,11 @@ def stop_supervisor(home: Path, timeout_s: float = 4 * STOP_TIMEOUT_S) -> bool:
     process = running_supervisor(home)
     if process is None:
         return False
-    process.terminate()
     try:
+        process.terminate()
         process.wait(timeout_s)
+    except psutil.NoSuchProcess:  # it ended by itself just now
+        return True
     except psutil.TimeoutExpired as error:
         raise UnavailableError(
             f"The supervisor (process {process.pid}) does not stop.",
