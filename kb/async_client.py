@@ -82,6 +82,8 @@ class AsyncKnowledgeBase:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     search = _awaited(KnowledgeBase.search)
+    embed = _awaited(KnowledgeBase.embed)
+    supports_hybrid = _awaited(KnowledgeBase.supports_hybrid)
     joined = _awaited(KnowledgeBase.joined)
     warm = _awaited(KnowledgeBase.warm)
     ask = _awaited(KnowledgeBase.ask)

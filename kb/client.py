@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from kb.client_citing import CitingCalls
+from kb.client_embedding import EmbeddingCalls
 from kb_resources.model import Principal, validate_audience, validate_scope
 from kb_resources.settings import Settings, load_settings
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kb_resources.answer.answer import Answer
     from kb_resources.retrieve import (
         DocumentText,
+        EmbeddedQuestion,
         Explanation,
         Hit,
         Joined,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from kb_resources.supersede import Hunk
 
 
-class KnowledgeBase(CitingCalls):
+class KnowledgeBase(CitingCalls, EmbeddingCalls):
     """Searches and reads one installation; use as a context manager or call `close`.
 
     Threads may share one; `AsyncKnowledgeBase` is its awaited form.
@@ -76,7 +78,7 @@ class KnowledgeBase(CitingCalls):
 
     def search(
         self,
-        query: str,
+        query: str | EmbeddedQuestion,
         *,
         scope: str,
         audiences: Iterable[str] = (),
@@ -91,7 +93,7 @@ class KnowledgeBase(CitingCalls):
         """Ranked passages of one scope.
 
         Args:
-            query: any text.
+            query: any text, or what `embed` gave.
             scope: scope name.
             audiences: names the reader holds.
             k: passages at most, 1 to 100.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kb_resources.answer.replay import Replay
     from kb_resources.retrieve import (
         DocumentText,
+        EmbeddedQuestion,
         Explanation,
         Hit,
         Outline,
@@ -62,7 +63,7 @@ class Reader:
 
     def search(
         self,
-        query: str,
+        query: str | EmbeddedQuestion,
         *,
         scope: str,
         principal: Principal,

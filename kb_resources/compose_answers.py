@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kb_resources.answer.answerer import Answerer
-    from kb_resources.retrieve import Retriever
+    from kb_resources.retrieve import Expander, Retriever
     from kb_resources.retrieve.log import QuestionKey
     from kb_resources.retrieve.retriever import Gate
     from kb_resources.settings import Settings
@@ -65,6 +65,19 @@ def question_gate(settings: Settings, database: Database) -> Gate:
         return decide(embedder, question, **given)
 
     return gate
+
+
+def open_expander(settings: Settings) -> Expander | None:
+    """What questions are also asked as; None where no synonyms are set.
+
+    Raises:
+        InputError: the file of synonyms does not fit.
+    """
+    if settings.synonyms is None:
+        return None
+    from kb_resources.retrieve.expand import read_synonyms
+
+    return read_synonyms(settings.synonyms)
 
 
 def question_key(settings: Settings) -> QuestionKey:

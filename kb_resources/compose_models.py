@@ -34,7 +34,7 @@ def open_reranker(settings: Settings) -> Reranker | None:
 
         return CrossEncoder.open(folder)
 
-    return Reranker(load, time_limit_s=settings.rerank_timeout_s)
+    return Reranker(load, time_limit_s=settings.rerank_timeout_s, depth=settings.rerank_candidates)
 
 
 def embedding_transport(settings: Settings) -> HttpTransport | None:

@@ -7,6 +7,7 @@ analysing text (`lexical`), answers. See design record "One statement per search
 from kb_resources.retrieve.collapse import Collapsed, collapse
 from kb_resources.retrieve.context import PassageContext, passage_context
 from kb_resources.retrieve.document_text import DocumentText, document_text
+from kb_resources.retrieve.embedded import EmbeddedQuestion
 from kb_resources.retrieve.expand import Expander, Synonyms
 from kb_resources.retrieve.explain import Explanation, explain_passage
 from kb_resources.retrieve.hierarchy import Joined, hierarchy_join
@@ -18,6 +19,7 @@ from kb_resources.retrieve.retriever import Retriever, SearchFilters
 __all__ = [
     "Collapsed",
     "DocumentText",
+    "EmbeddedQuestion",
     "Expander",
     "Explanation",
     "Hit",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 from kb_resources.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
-    from kb_resources.retrieve.retriever import QueryEmbedder
+    from kb_resources.retrieve.embedded import QueryEmbedder
     from kb_resources.store.search import SearchScope
 
 P = ParamSpec("P")
@@ -59,6 +59,11 @@ class LiveModels:
         self._others = others
         self._known: dict[str, str | None] = {}
         self._doubted: set[str] = set()
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any model at all."""
+        return self._default is not None
 
     def knows(self, names: Iterable[str]) -> bool:
         """Whether these scopes' models were learned, and nothing hints at a swap since."""

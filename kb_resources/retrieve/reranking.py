@@ -52,6 +52,7 @@ class Reranker:
     Args:
         load: gives the model; called by `warm` alone, in a thread of its own.
         time_limit_s: how long a search waits for its scores.
+        depth: candidates of a search that it reads, 1 to 100.
         clock: monotonic seconds.
     """
 
@@ -60,10 +61,12 @@ class Reranker:
         load: Callable[[], PairScorer],
         *,
         time_limit_s: float = TIME_LIMIT_S,
+        depth: int = DEPTH,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._load = load
         self._time_limit_s = time_limit_s
+        self._depth = max(1, min(depth, 100))
         self._clock = clock
         self._guard = threading.Lock()
         self._warming: threading.Thread | None = None
@@ -74,6 +77,11 @@ class Reranker:
     def ready(self) -> bool:
         """Whether the model is loaded."""
         return self._model is not None
+
+    @property
+    def depth(self) -> int:
+        """Candidates of a search that it reads."""
+        return self._depth
 
     def warm(self, *, wait: bool = False) -> None:
         """Load the model in the background, once; a model that can't be loaded is logged.
@@ -124,13 +132,13 @@ class Reranker:
 
         Args:
             question: as it was asked.
-            rows: rows of the search, best first; the first DEPTH are read.
+            rows: rows of the search, best first; the first `depth` are read.
             k: rows wanted.
 
         Returns:
             Rows with their `relevance` in its order; or the first `k` as they were, and False.
         """
-        read, rest = list(rows[:DEPTH]), list(rows[DEPTH:])
+        read, rest = list(rows[: self._depth]), list(rows[self._depth :])
         found = self.relevances(
             question, [embedding_input(row["context"], row["text"]) for row in read]
         )

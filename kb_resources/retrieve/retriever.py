@@ -8,31 +8,34 @@ answers. Filters act before ranking (design record on search).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from psycopg import Connection
-
+from kb_resources.errors import InputError
 from kb_resources.lexical import ANALYZER_VERSION
 from kb_resources.model import Principal
 from kb_resources.retrieve import asking, expand, relevance, weighing
 from kb_resources.retrieve.asking import DEFAULT_K, MAX_K, MODES, SearchFilters
+from kb_resources.retrieve.embedded import (
+    Database,
+    EmbeddedQuestion,
+    Gate,
+    QueryEmbedder,
+    Questions,
+    check_vectors_there,
+    no_vectors,
+    text_of,
+)
 from kb_resources.retrieve.expand import Expander
 from kb_resources.retrieve.hit import Hit, SearchResult
 from kb_resources.retrieve.live import LiveModels, ModelSwapped, again_when_swapped
 from kb_resources.retrieve.log import RetrievalLog, check_correlation_id
-from kb_resources.retrieve.reranking import DEPTH, Reranker, at_least, check_least, order, reaches
+from kb_resources.retrieve.reranking import Reranker, at_least, check_least, order, reaches
 from kb_resources.retrieve.visible import held_audiences, no_passage, readable_scope
 from kb_resources.store import logs, vectors
 from kb_resources.store import search as statements
 from kb_resources.store.documents import no_scope
 from kb_resources.store.search import SearchQuery
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = [
     "DEFAULT_K",
@@ -44,45 +47,6 @@ __all__ = [
     "Retriever",
     "SearchFilters",
 ]
-
-
-class Database(Protocol):
-    """Transactions of the reading role; see `store.pool`."""
-
-    def transaction(
-        self, role: Literal["app"], scope: str | Sequence[str] | None = None
-    ) -> AbstractContextManager[Connection[Any]]:
-        """One transaction that sees the named scopes."""
-        ...
-
-
-class QueryEmbedder(Protocol):
-    """The embedding model as far as a search needs it."""
-
-    @property
-    def model_id(self) -> str:
-        """Identity `name@fingerprint`."""
-        ...
-
-    def embed(self, texts: Sequence[str], kind: Literal["query"]) -> NDArray[np.float32]:
-        """`(n, dim) float32`, L2-normalised."""
-        ...
-
-
-class Gate(Protocol):
-    """Decides what may leave for a model; see `answer.disclosure.EmbeddingGate`."""
-
-    def __call__(
-        self,
-        embedder: object,
-        question: str,
-        *,
-        scopes: Sequence[str],
-        actor: str,
-        correlation_id: str,
-    ) -> bool:
-        """Whether the question may be embedded."""
-        ...
 
 
 class Retriever:
@@ -117,7 +81,7 @@ class Retriever:
         self._live = LiveModels(embedder, other_models)
         self._clock = clock
         self._log = log
-        self._gate = gate
+        self._questions = Questions(database, self._live, gate)
         self._expander = expander
         self._reranker = reranker
 
@@ -129,7 +93,7 @@ class Retriever:
     @again_when_swapped
     def search(
         self,
-        query: str,
+        query: str | EmbeddedQuestion,
         *,
         principal: Principal,
         scope: str | None = None,
@@ -148,7 +112,8 @@ class Retriever:
         """Ranked passages.
 
         Args:
-            query: any string; what cannot be words (NUL, lone surrogates) is passed over.
+            query: any string; what cannot be words (NUL, lone surrogates) is passed over. Or what
+                `embed` gave, which is not embedded again.
             principal: who asks; holds audiences and scopes. Role `system` sees every audience.
             scope: scope name; or
             scopes: several of them, all to be visible to the principal.
@@ -167,12 +132,13 @@ class Retriever:
         Raises:
             ScopeRequired: no scope, before any SQL.
             InputError: unknown mode or fusion, malformed scope, id, filter or bound, a time without
-                zone, or scopes that are searched by different models (`models_differ`).
+                zone, scopes that are searched by different models or a vector of another model
+                (`models_differ`), or a vector without words in `hybrid` (`words_missing`).
             PolicyError: mode `vector`, and the question may not go to the embedding model; in
                 `hybrid` it is then searched by text.
             NotFound: no such scope for this principal.
             UnavailableError: the database is away, or the scope's lexical rows were made by
-                another analyzer.
+                another analyzer; or mode `vector`, and there are no vectors (`no_vectors`).
             KbError: the log could not be written.
         """
         if correlation_id is not None:
@@ -187,31 +153,13 @@ class Retriever:
         instant = asking.aware(as_of or known_at or self._clock())
         chosen = asking.row_filter(filters)
         least = check_least(min_score)
-        text = asking.cleaned(query)
-        asked_as = [asking.cleaned(one) for one in expand.variations(self._expander, text)]
+        asked_as = self._asked_as(text_of(query))
+        text = asked_as[0]
         limit = max(1, min(int(k), MAX_K))
-        depth = limit if self._reranker is None else max(limit, DEPTH)
-        if principal.scopes is not None and not principal.scopes.issuperset(names):
-            raise no_scope(next(name for name in names if name not in principal.scopes))
-        if self._embedder and mode != "text" and text and not self._live.knows(names):
-            with self._database.transaction("app", names) as conn:
-                self._live.learn(statements.visible_scopes(conn, names).values())
-        embedder = self._live.model(names, mode) if mode != "text" and text else None
-        if (
-            embedder
-            and self._gate
-            and not self._gate(
-                embedder,
-                query,
-                scopes=names,
-                actor=principal.id,
-                correlation_id=correlation_id or "",
-            )
-        ):
-            if mode == "vector":
-                raise asking.may_not_leave()
-            embedder = None
-        vector = expand.vector_of(embedder.embed(asked_as, "query")) if embedder else None
+        depth = limit if self._reranker is None else max(limit, self._reranker.depth)
+        embedder, vector = self._questions.embedded(
+            query, asked_as, names, mode, principal, correlation_id or ""
+        )
         with self._database.transaction("app", names) as conn:
             visible = statements.visible_scopes(conn, names)
             for name in names:
@@ -220,7 +168,10 @@ class Retriever:
                 asking.check_analyzer(visible[name])
             if self._live.learn(visible.values()) and embedder:
                 raise ModelSwapped
-            model = vectors.model_key(conn, embedder.model_id) if embedder else None
+            there = embedder if any(one.live for one in visible.values()) else None
+            model = vectors.model_key(conn, there.model_id) if there else None
+            if mode == "vector" and vector is not None:
+                check_vectors_there(list(visible.values()))
             used = mode if mode == "text" or model is not None else _without_vectors(mode)
             asked = SearchQuery(
                 scope_ids=[visible[name].scope_id for name in names],
@@ -250,7 +201,7 @@ class Retriever:
             hits = at_least(hits, least)
             if self._log is not None:
                 logged = self._log.row(
-                    query,
+                    text_of(query),
                     replace(asked, k=limit),
                     rows,
                     correlation_id=correlation_id or "",
@@ -269,6 +220,47 @@ class Retriever:
             correlation_id=correlation_id or "",
             nothing_relevant=nothing,
         )
+
+    @again_when_swapped
+    def embed(
+        self,
+        text: str,
+        *,
+        principal: Principal,
+        scope: str | None = None,
+        scopes: Sequence[str] | None = None,
+    ) -> EmbeddedQuestion:
+        """A question's vector by the model of its scopes, for any number of searches.
+
+        Raises:
+            InputError: it is blank.
+            ScopeRequired, NotFound, PolicyError, UnavailableError: as for a `search` by `vector`.
+        """
+        names, asked_as = asking.scope_names(scope, scopes), self._asked_as(text)
+        if not asked_as[0]:
+            raise InputError("The question is blank.", next_step="Give it words.")
+        embedder, vector = self._questions.embedded(text, asked_as, names, "vector", principal, "")
+        if embedder is None or vector is None:
+            raise no_vectors("There is no embedding model here")
+        return EmbeddedQuestion(asked_as[0], vector, embedder.model_id)
+
+    def supports_hybrid(self, *, scope: str, principal: Principal) -> bool:
+        """Whether a scope can be searched by meaning too: it has vectors, and there is a model.
+
+        Raises:
+            ScopeRequired, NotFound: no scope that this principal may read.
+        """
+        name = readable_scope(scope, principal)
+        with self._database.transaction("app", name) as conn:
+            found = statements.visible_scopes(conn, [name])
+        if name not in found:
+            raise no_scope(name)
+        return self._embedder is not None and found[name].live is not None
+
+    def _asked_as(self, text: str) -> list[str]:
+        """The question as it can be searched, then its variations."""
+        given = expand.variations(self._expander, asking.cleaned(text))
+        return [asking.cleaned(one) for one in given]
 
     def warm(self, *, wait: bool = False) -> None:
         """Load the embedding model now instead of with the first question; the reranker, too.

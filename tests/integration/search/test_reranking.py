@@ -20,7 +20,7 @@ from kb_resources.compose_models import open_reranker
 from kb_resources.embed.cross_encoder import CrossEncoder
 from kb_resources.errors import InputError, IntegrityError, UnavailableError
 from kb_resources.model import Principal
-from kb_resources.retrieve import Retriever
+from kb_resources.retrieve import Retriever, highlight
 from kb_resources.retrieve.log import QuestionKey, RetrievalLog
 from kb_resources.retrieve.reranking import Reranker
 from kb_resources.settings import Settings, as_environment
@@ -150,6 +150,48 @@ def test_hits_come_in_its_order_with_a_relevance(library: World, folder: Path) -
     assert order(library, None, min_score=1)[0] == before  # no relevance: nothing is left out
     with pytest.raises(InputError, match="min_score"):
         order(library, reranker, min_score=1.5)
+
+
+@pytest.mark.requirement("W-36")
+@pytest.mark.parametrize("question", ["c++ (", "leave c++ (", "[days", "thirty \\", "*?+ leave"])
+def test_signs_of_other_languages_in_a_question_break_neither_order_nor_highlight(
+    library: World, folder: Path, question: str
+) -> None:
+    reranker = Reranker(lambda: CrossEncoder.open(folder), time_limit_s=30)
+    reranker.warm(wait=True)
+    retriever = Retriever(library.database, embedder=lambda: library.embedder, reranker=reranker)
+    given = {"scope": library.scope, "principal": Principal("p")}
+    whole = retriever.search(question, **given)
+    assert whole.reranked
+    assert [hit.document_id for hit in whole.hits] == ["doc-1", "doc-2", "doc-0"]
+    assert retriever.search(question, k=2, **given).hits == whole.hits[:2]
+    for hit, spans in zip(whole.hits, highlight(question, whole.hits), strict=True):
+        for span in spans:
+            assert hit.text[span["start"] : span["end"]].strip()
+
+
+@pytest.mark.requirement("P-83")
+def test_as_many_candidates_are_read_as_the_setting_says(tmp_path: Path, world: World) -> None:
+    class Seen(Slow):
+        def scores(self, _: str, passages: Sequence[str], **__: Any) -> Any:
+            self.stopped.append(len(passages) > 1)
+            self.read = len(passages)
+            return np.arange(len(passages), dtype=np.float32)
+
+    for number in range(15):
+        world.publish(f"doc-{number}", [f"leave number {number}"])
+    own = open_reranker(Settings(home=tmp_path, reranker=tmp_path, rerank_candidates=10))
+    assert own is not None
+    assert own.depth == 10
+    model = Seen()
+    reranker = Reranker(lambda: model, time_limit_s=30, depth=own.depth)
+    reranker.warm(wait=True)
+    plain, _ = order(world, None, k=15)
+    ordered, found = order(world, reranker, k=15)
+    assert found.reranked
+    assert model.read == 10
+    assert ordered == [*plain[:10][::-1], *plain[10:]], "the others keep their places behind"
+    assert order(world, reranker, k=3)[0] == plain[:10][::-1][:3]
 
 
 def test_the_log_holds_what_the_reader_saw(library: World, folder: Path) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kb_resources.errors import InputError, NotFound
+from kb_resources.errors import InputError, NotFound, UnavailableError
 from kb_resources.model import Principal
 from kb_resources.retrieve import Retriever, SearchFilters
 from kb_resources.retrieve.asking import FULL_SHARE
@@ -113,7 +113,8 @@ def test_words_find_a_document_without_vectors_and_the_mode_says_so(world: World
     found = without.search("alpha", principal=Principal("p"), scope=world.scope)
     assert (found.mode, len(found.hits)) == ("text", 1)
     assert world.search("alpha", mode="text").mode == "text"
-    assert world.search("alpha", mode="vector").hits == ()
+    with pytest.raises(UnavailableError, match="no vectors"):
+        world.search("alpha", mode="vector")
 
 
 def test_an_unknown_mode_is_refused(world: World) -> None:
