@@ -14,9 +14,10 @@ from kb_resources.store.documents import Conn
 from kb_resources.store.passages import (
     TYPICAL_LENGTH,
     LexicalRow,
+    lexical_arrays,
     refresh_statistics,
-    row_literals,
 )
+from kb_resources.store.sql import rows as rows_of
 from kb_resources.store.sql import sql
 
 _BATCH = 500
@@ -51,18 +52,20 @@ def rebuild(conn: Conn, scope_id: int, analyze: Analyze) -> int:
         Number of passages.
     """
     conn.execute(sql("lock_lexicon"), {"scope_id": scope_id})
+    encoding = rows_of(conn, "lexical_encoding", {"scope_id": scope_id})[0]
     lengths = [analyze(text).length for text in _sample(conn, scope_id)]
     average = sum(lengths) / len(lengths) if lengths else TYPICAL_LENGTH
     count, analyzer = 0, ""
     for batch in _batches(conn, scope_id):
         rows = [analyze(text) for text in batch]
-        literals = [row_literals(row, average) for row in rows]
+        arrays = lexical_arrays(rows, average, **encoding)
         conn.execute(
             sql("replace_lexical"),
             {
                 "passage_keys": [text.passage_key for text in batch],
-                "bm": [bm for bm, _ in literals],
-                "lexemes": [lexemes for _, lexemes in literals],
+                "bm": arrays.weights,
+                "ends": arrays.ends,
+                "keys": arrays.keys,
             },
         )
         count, analyzer = count + len(batch), rows[0].analyzer

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kb_resources.errors import NotFound
+from kb_resources.store import wire
 from kb_resources.store.documents import Conn
 from kb_resources.store.sql import sql
 
@@ -85,8 +86,9 @@ def put_version(
     row = conn.execute(sql("version_scope"), {"version_key": version_key}).fetchone()
     if row is None:
         raise NotFound(f"There is no version {version_key}.")
-    average = row[2] or _first_average(lexical)
-    literals = [row_literals(item, average) for item in lexical]
+    scope_id, analyzer, held_average, key_mask, sparsevec_oid = row
+    average = held_average or _first_average(lexical)
+    arrays = lexical_arrays(lexical, average, key_mask=key_mask, sparsevec_oid=sparsevec_oid)
     result = conn.execute(
         sql("publish_version" if partial else "put_version"),
         {
@@ -94,26 +96,39 @@ def put_version(
             "valid_from": valid_from,
             "audiences": list(audiences),
             "model_key": model_id,
-            "analyzer": lexical[0].analyzer if lexical else row[1],
+            "analyzer": lexical[0].analyzer if lexical else analyzer,
             "average_length": average,
             "ordinals": [item.ordinal for item in lexical],
-            "bm": [bm for bm, _ in literals],
-            "lexemes": [lexemes for _, lexemes in literals],
+            "bm": arrays.weights,
+            "ends": arrays.ends,
+            "keys": arrays.keys,
         },
     ).fetchone()
     if result is None:
         raise NotFound(f"There is no version {version_key}.")
-    refresh_if_due(conn, row[0])
+    refresh_if_due(conn, scope_id)
     return PutResult(*result)
 
 
-def row_literals(row: LexicalRow, average_length: float) -> tuple[str, str]:
-    """A lexical row for SQL: BM25 weights without IDF as `sparsevec`, lexemes as `int[]`."""
-    norm = K1 * (1 - B + B * row.length / average_length)
-    lexemes = sorted(row.terms)
-    weights = [row.terms[lexeme] * (K1 + 1) / (row.terms[lexeme] + norm) for lexeme in lexemes]
-    parts = [f"{lexeme}:{w:.5g}" for lexeme, w in zip(lexemes, weights, strict=True)]
-    return f"{{{','.join(parts)}}}/{DIMENSIONS}", f"{{{','.join(map(str, lexemes))}}}"
+def lexical_arrays(
+    rows: Sequence[LexicalRow], average_length: float, *, key_mask: int, sparsevec_oid: int
+) -> wire.LexicalArrays:
+    """Lexical rows for SQL: BM25 weights without IDF, and the keys of the index.
+
+    Args:
+        rows: in the order in which the statement is told of them.
+        average_length: the scope's.
+        key_mask: `kb.scoped_key(scope, 0)`.
+        sparsevec_oid: OID of the type in this database.
+    """
+    return wire.lexical_arrays(
+        [row.terms for row in rows],
+        [K1 * (1 - B + B * row.length / average_length) for row in rows],
+        k1=K1,
+        dimensions=DIMENSIONS,
+        key_mask=key_mask,
+        sparsevec_oid=sparsevec_oid,
+    )
 
 
 def _first_average(lexical: Sequence[LexicalRow]) -> float:

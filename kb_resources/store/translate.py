@@ -28,6 +28,7 @@ _RULES: dict[str, _Rule] = {
     "KB003": (NotFound, "not_found", ""),
     "KB004": (ConflictError, "not_ready", "Run the stages before this one, then try again."),
     "KB005": (PolicyError, "last_admin", ""),
+    "KB007": (InputError, "embedding_invalid", "Embed with the model that is named."),
     "KB": (PolicyError, "refused", ""),
     "08": (UnavailableError, "unavailable", "Check that the database runs, then try again."),
     "22": (InputError, "invalid_input", "Correct the value and call again."),

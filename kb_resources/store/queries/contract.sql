@@ -84,10 +84,10 @@ where s.name = %(scope)s
 order by d.document_key, p.ordinal
 
 -- name: publish_version
--- As put_version, but what has no vector yet waits for it; see migration 0010.
+-- As put_version, but what has no vector yet waits for it; see migrations 0010 and 0022.
 select state, passages, carried, waiting from kb.publish(%(version_key)s, %(valid_from)s,
   %(audiences)s::text[], %(model_key)s::int, %(analyzer)s, %(average_length)s::real,
-  %(ordinals)s::int[], %(bm)s::text[], %(lexemes)s::text[])
+  %(ordinals)s::int[], %(bm)s::sparsevec[], %(ends)s::int[], %(keys)s::int[])
 
 -- name: attach_vectors
 select kb.attach_vectors(%(version_key)s, %(model_key)s)

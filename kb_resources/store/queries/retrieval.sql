@@ -1,16 +1,19 @@
 -- Writing side of the retrieval tables; reading is in search.sql.
 
 -- name: version_scope
--- Scope of a version with its lexicon: analyzer and frozen average length, null before the first.
-select v.scope_id, l.analyzer, l.average_length
+-- Scope of a version with its lexicon: analyzer and frozen average length, null before the first;
+-- and what lexical rows are encoded with: mask of the scope's keys, OID of the vectors' type.
+select v.scope_id, l.analyzer, l.average_length, kb.scoped_key(v.scope_id, 0),
+  'sparsevec'::regtype::oid::bigint
 from kb.version v left join kb.lexicon l using (scope_id)
 where v.version_key = %(version_key)s
 
 -- name: put_version
--- Publishes a version; see the comments on the functions in migrations 0002 and 0020.
+-- Publishes a version; see the comments on the functions in migrations 0020 and 0022.
 select state, passages, carried from kb.put_generations(%(version_key)s::bigint,
   %(valid_from)s, %(audiences)s::text[], %(model_key)s::int, %(analyzer)s,
-  %(average_length)s::real, %(ordinals)s::int[], %(bm)s::text[], %(lexemes)s::text[])
+  %(average_length)s::real, %(ordinals)s::int[], %(bm)s::sparsevec[], %(ends)s::int[],
+  %(keys)s::int[])
 
 -- name: set_audiences
 select kb.set_audiences(%(document_key)s::bigint, %(audiences)s::text[])
@@ -62,10 +65,14 @@ with old as (
   returning passage_key, scope_id, valid_from, valid_until, earlier, audiences
 )
 insert into kb.lex (passage_key, scope_id, valid_from, valid_until, earlier, audiences, bm, keys)
-select old.*, given.bm::sparsevec,
-  array(select kb.scoped_key(old.scope_id, x) from unnest(given.lexemes::int[]) x)
-from old join unnest(%(passage_keys)s::bigint[], %(bm)s::text[], %(lexemes)s::text[])
-  given (passage_key, bm, lexemes) using (passage_key)
+select old.*, given.bm,
+  (%(keys)s::int[])[coalesce((%(ends)s::int[])[given.nth - 1], 0) + 1 : (%(ends)s::int[])[given.nth]]
+from old join unnest(%(passage_keys)s::bigint[], %(bm)s::sparsevec[]) with ordinality
+  given (passage_key, bm, nth) using (passage_key)
+
+-- name: lexical_encoding
+-- What lexical rows of a scope are encoded with; see version_scope.
+select kb.scoped_key(%(scope_id)s::int, 0) as key_mask, 'sparsevec'::regtype::oid::bigint as sparsevec_oid
 
 -- name: find_model
 select model_key from kb.model where model_id = %(model_id)s

@@ -1,0 +1,124 @@
+"""Arrays as PostgreSQL receives them, for statements that would spend their time reading literals.
+
+Belongs here: the binary format of arrays, and lexical rows in it. What does not: which statement
+takes them. Formats: postgresql.org/docs, "pg_type" (`array_recv`, `int4recv`) and pgvector's
+`sparsevec_recv`: dimensions, number of values, zero, indices from 0 in order, float4 values.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_INT4 = 23
+"""OID of `integer`, the same on every server."""
+
+
+class Received(bytes):
+    """A parameter in binary format; the statement says its type by a cast."""
+
+
+class _ReceivedDumper(Dumper):
+    format = Format.BINARY
+    oid = 0
+
+    def dump(self, obj: bytes) -> bytes:
+        return bytes(obj)
+
+
+psycopg.adapters.register_dumper(Received, _ReceivedDumper)
+
+
+@dataclass(frozen=True, slots=True)
+class LexicalArrays:
+    """Lexical rows of several chunks.
+
+    Attributes:
+        weights: `sparsevec[]`, one per row: lexeme number to weight.
+        ends: `int[]`, where each row's keys end in `keys`.
+        keys: `int[]`, the keys of all rows, one row after the other.
+    """
+
+    weights: Received
+    ends: Received
+    keys: Received
+
+
+def array(element_oid: int, items: Sequence[bytes]) -> Received:
+    """An array of one dimension, of elements in binary format."""
+    if not items:
+        return Received(struct.pack(">iii", 0, 0, element_oid))
+    sized = chain.from_iterable((len(item).to_bytes(4, "big"), item) for item in items)
+    return Received(_head(element_oid, len(items)) + b"".join(sized))
+
+
+def int_array(values: NDArray[np.int64]) -> Received:
+    """`int[]` of numbers that fit; one dimension."""
+    import numpy as np
+
+    if not len(values):
+        return array(_INT4, ())
+    elements = np.empty(len(values), [("size", ">i4"), ("value", ">i4")])
+    elements["size"], elements["value"] = 4, values
+    return Received(_head(_INT4, len(values)) + elements.tobytes())
+
+
+def lexical_arrays(
+    terms: Sequence[Mapping[int, float]],
+    norms: Sequence[float],
+    *,
+    k1: float,
+    dimensions: int,
+    key_mask: int,
+    sparsevec_oid: int,
+) -> LexicalArrays:
+    """Saturated term frequencies (BM25 without IDF) and index keys.
+
+    Args:
+        terms: lexeme number (from 1) to term frequency, for each row.
+        norms: `k1` times the length normalisation, for each row.
+        k1: saturation.
+        dimensions: of the vectors; no lexeme is greater.
+        key_mask: what a lexeme is combined with by exclusive or, `kb.scoped_key(scope, 0)`.
+        sparsevec_oid: OID of the type in this database.
+
+    Returns:
+        Rows in the order given; within a row lexemes ascend. Weights have five significant digits.
+    """
+    import numpy as np
+
+    sizes = np.fromiter(map(len, terms), np.int64, len(terms))
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    lexemes = np.fromiter(chain.from_iterable(terms), np.int64, total)
+    counts = np.fromiter(chain.from_iterable(row.values() for row in terms), np.float64, total)
+    row_of = np.repeat(np.arange(len(terms)), sizes)
+    order = np.lexsort((lexemes, row_of))
+    lexemes, counts = lexemes[order], counts[order]
+    weights = counts * (k1 + 1) / (counts + np.repeat(np.asarray(norms, np.float64), sizes))
+    scale = 10.0 ** (4 - np.floor(np.log10(weights)))
+    indices = (lexemes - 1).astype(">i4").tobytes()
+    values = (np.round(weights * scale) / scale).astype(">f4").tobytes()
+    vectors, start = [], 0
+    for end in map(int, ends * 4):
+        head = struct.pack(">iii", dimensions, (end - start) // 4, 0)
+        vectors.append(head + indices[start:end] + values[start:end])
+        start = end
+    return LexicalArrays(
+        array(sparsevec_oid, vectors), int_array(ends), int_array(lexemes ^ key_mask)
+    )
+
+
+def _head(element_oid: int, count: int) -> bytes:
+    return struct.pack(">iiiii", 1, 0, element_oid, count, 1)

@@ -1,0 +1,115 @@
+"""Rows that reach Postgres by the thousand: sent in binary, and checked as sets."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb_resources.errors import InputError, IntegrityError
+from kb_resources.store import passages, versions
+from kb_resources.store.passages import LexicalRow
+from kb_resources.store.pool import Database, Role
+
+from .conftest import edition
+
+_SCOPE = 7
+_ROWS = """
+    select g.nth, g.bm::text, k.keys[coalesce(k.ends[g.nth - 1], 0) + 1 : k.ends[g.nth]]
+    from (select %(bm)s::sparsevec[] as bm, %(ends)s::int[] as ends, %(keys)s::int[] as keys) k
+    cross join unnest(k.bm) with ordinality g (bm, nth) order by g.nth
+"""
+
+
+def _literal(row: LexicalRow, average: float) -> str:
+    norm = passages.K1 * (1 - passages.B + passages.B * row.length / average)
+    weights = {
+        lexeme: float(f"{count * (passages.K1 + 1) / (count + norm):.5g}")
+        for lexeme, count in sorted(row.terms.items())
+    }
+    parts = (f"{lexeme}:{weight}" for lexeme, weight in weights.items())
+    return f"{{{','.join(parts)}}}/{passages.DIMENSIONS}"
+
+
+terms = st.dictionaries(
+    st.integers(1, passages.DIMENSIONS),
+    st.one_of(st.integers(1, 500).map(float), st.integers(1, 500).map(lambda n: n + 0.5)),
+    max_size=12,
+)
+
+
+@given(st.lists(terms, max_size=5), st.floats(1, 900))
+def test_lexical_rows_in_binary_are_what_their_literals_say(
+    contract_database: Database, rows: list[dict[int, float]], average: float
+) -> None:
+    lexical = [LexicalRow(n, each, math.fsum(each.values()), "x") for n, each in enumerate(rows)]
+    with contract_database.transaction("pipeline") as conn:
+        mask, oid = conn.execute(
+            "select kb.scoped_key(%s, 0), 'sparsevec'::regtype::oid::bigint", [_SCOPE]
+        ).fetchone()
+        arrays = passages.lexical_arrays(lexical, average, key_mask=mask, sparsevec_oid=oid)
+        found = conn.execute(
+            _ROWS, {"bm": arrays.weights, "ends": arrays.ends, "keys": arrays.keys}
+        ).fetchall()
+        for (_, weights, keys), row in zip(found, lexical, strict=True):
+            wanted = conn.execute(
+                "select %s::sparsevec::text, array(select kb.scoped_key(%s, x)"
+                " from unnest(%s::int[]) x)",
+                [_literal(row, average), _SCOPE, sorted(row.terms)],
+            ).fetchone()
+            assert (weights, keys) == wanted
+
+
+def test_the_scans_input_of_what_a_caller_brings_is_its_body_stored_once(make_store: Any) -> None:
+    store, _, database = make_store("postgres")
+    store.scopes.create("input-once")
+    store.put(edition("leave", "Leave is granted."), scope="input-once")
+    with database.transaction("pipeline") as conn:
+        [(key, raw)] = conn.execute(
+            "select version_key, raw_text from kb.extraction join kb.scope using (scope_id)"
+            " where name = 'input-once'"
+        ).fetchall()
+        assert raw is None
+        assert versions.load_extraction(conn, key) == ("Leave is granted.", ())
+
+
+@pytest.mark.requirement("B-17")
+@pytest.mark.parametrize("other", [0, 1_000_000], ids=["another size", "no model"])
+def test_a_vector_of_another_size_or_of_no_model_enters_nowhere(
+    make_store: Any, other: int
+) -> None:
+    store, _, database = make_store("postgres")
+    scope = f"sizes-{other}"
+    store.scopes.create(scope)
+    store.put(edition("leave", "Leave.", vectors=False), scope=scope)
+    row = (
+        "insert into kb.embedding (model_key, passage_key, scope_id, valid_from, audiences, vec)"
+        " select m.model_key + %s, p.passage_key, p.scope_id, now(), '{}', '[1,0]'"
+        " from kb.passage p join kb.scope using (scope_id), kb.model m where name = %s"
+    )
+    with pytest.raises(InputError, match="dimensions") as caught:
+        _run(database, "pipeline", row, [other, scope])
+    assert caught.value.code == "embedding_invalid"
+    assert store.work("leave", scope=scope).waiting == 1
+
+
+def test_a_model_with_vectors_stays(make_store: Any) -> None:
+    store, _, database = make_store("postgres")
+    store.scopes.create("models-stay")
+    store.put(edition("leave", "Leave."), scope="models-stay")
+    with pytest.raises(IntegrityError, match="has vectors"):
+        _run(database, "owner", "delete from kb.model where model_id = 'tiny@1'")
+
+
+def test_a_model_without_vectors_can_go(make_store: Any) -> None:
+    _, _, database = make_store("postgres")
+    _run(database, "owner", "insert into kb.model (model_id, dim) values ('unused@1', 8)")
+    assert _run(database, "owner", "delete from kb.model where model_id = 'unused@1'") == 1
+
+
+def _run(database: Database, role: Role, statement: str, given: Any = None) -> int:
+    with database.transaction(role) as conn:
+        return conn.execute(statement, given).rowcount
