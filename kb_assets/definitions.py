@@ -16,7 +16,6 @@ import dagster as dg
 
 from kb_assets.answers import citations, log_partitions
 from kb_assets.batch import kb_batch
-from kb_assets.cost import cost
 from kb_assets.dagster_history import dagster_history
 from kb_assets.evaluation import evaluation
 from kb_assets.events import change_sensor
@@ -63,9 +62,8 @@ def build_defs(
             evaluation,
             reconciliation,
             dagster_history,
-            cost,
         ],
-        jobs=[kb_batch(models), kb_documents(models)],
+        jobs=[kb_batch(models), kb_documents(models), kb_review(models), kb_reembed],
         sensors=[
             folder_sensor(
                 _dropzone,
