@@ -324,14 +324,14 @@ def second_opinion(
 ) -> SecondOpinion | None:
     """The model that is asked about documents the rules found clean; None where none is set.
 
-    Args:
-        settings: of the installation.
-        counters: where its tokens are counted, as the endpoint says them.
-
     Raises:
         InputError: the settings of its endpoint do not fit.
     """
     if not settings.scan_opinion_url:
+    Args:
+        settings: of the installation.
+        counters: where its tokens are counted, as the endpoint says them.
+
         return None
     from kb_resources.answer.endpoint import ChatEndpoint, chat_transport
     from kb_resources.answer.prompt import Message

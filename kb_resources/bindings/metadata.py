@@ -13,7 +13,7 @@ from typing import Any
 
 import dagster as dg
 
-from kb_resources.model import Severity, Stage, StageReport, Verdict
+from kb_resources.model import AnyStage, ModelStage, Severity, Stage, StageReport, Verdict
 
 Metadata = dict[str, dg.MetadataValue[Any]]
 
