@@ -293,7 +293,7 @@ class _Lazy:
 
 def open_retriever(settings: Settings, database: Database) -> Retriever:
     """The reading side's search; the model loads with the first query that needs it."""
-    from kb_resources.compose_answers import question_gate, question_key
+    from kb_resources.compose_answers import open_expander, question_gate, question_key
     from kb_resources.retrieve import Retriever
     from kb_resources.retrieve.log import RetrievalLog
 
@@ -302,6 +302,7 @@ def open_retriever(settings: Settings, database: Database) -> Retriever:
         database,
         embedder=lambda: model.embedder,
         other_models=Shelf(settings, model).embedder,
+        expander=open_expander(settings),
         reranker=open_reranker(settings),
         log=RetrievalLog(question_key(settings)),
         gate=question_gate(settings, database),
@@ -324,25 +325,25 @@ def second_opinion(
 ) -> SecondOpinion | None:
     """The model that is asked about documents the rules found clean; None where none is set.
 
-    Raises:
-        InputError: the settings of its endpoint do not fit.
-    """
-    if not settings.scan_opinion_url:
     Args:
         settings: of the installation.
         counters: where its tokens are counted, as the endpoint says them.
 
+    Raises:
+        InputError: the settings of its endpoint do not fit.
+    """
+    if not settings.scan_opinion_url:
         return None
     from kb_resources.answer.endpoint import ChatEndpoint, chat_transport
     from kb_resources.answer.prompt import Message
     from kb_resources.embed.remote.transport import Retry
     from kb_resources.errors import InputError
     from kb_resources.scan import SecondOpinion
+    from kb_resources.stages.capabilities import TOKENS
 
     if not settings.scan_opinion_model:
         raise InputError(
             "No model is named for second opinions.", next_step="Set KB_SCAN_OPINION_MODEL."
-    from kb_resources.stages.capabilities import TOKENS
         )
     endpoint = ChatEndpoint(
         settings.scan_opinion_url,

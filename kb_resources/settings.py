@@ -214,6 +214,10 @@ class Settings:
         "Longest wait in seconds for it; then the search keeps its own order.",
         partial(_number, kind=float, low=0.05, high=60),
     )
+    rerank_candidates: int = _integer(30, "Candidates of a search that it reads.", 1, 100)
+    synonyms: Path | None = _setting(
+        None, "TOML file of synonyms that questions are also asked with; empty: none.", _path
+    )
     languages: tuple[str, ...] = _setting(
         LANGUAGES, "Languages new scopes accept, separated by commas.", _languages
     )

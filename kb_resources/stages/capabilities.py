@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from kb_resources.store.pool import Database
     from kb_resources.store.scopes import ScopeSettings
 
+TOKENS = "tokens "
+"""Counters that begin so count tokens that went to the model whose name follows."""
+
 
 class Parse(Protocol):
     """The parser."""
@@ -38,9 +41,6 @@ class Parse(Protocol):
     def __call__(
         self, data: bytes, media_type: str, name: str, *, here: bool = False
     ) -> ParsedDocument | Refusal:
-TOKENS = "tokens "
-"""Counters that begin so count tokens that went to the model whose name follows."""
-
         """Blocks, body and hidden texts; `here`: nothing may be sent to another machine."""
         ...
 
@@ -90,6 +90,10 @@ class Models(Protocol):
 
     def embedder(self, model_id: str) -> Embedder:
         """Loaded with the first call."""
+        ...
+
+    def price(self, model_id: str) -> tuple[float, str] | None:
+        """What a million tokens cost and in which currency, None where nobody said."""
         ...
 
     def resolve(self, name: str) -> ModelIdentity:
