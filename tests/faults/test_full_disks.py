@@ -144,7 +144,8 @@ def test_a_full_temporary_disk_costs_no_document_its_place(
         assert files_on(disk) == set()
         disk.make_room()
         line.run_all(keys)
-        assert [row.state for row in line.rows(keys)] == ["indexed", "indexed"]
+        # The Word file holds an instruction in hidden text, which antiword shows like any other.
+        assert [row.state for row in line.rows(keys)] == ["blocked", "indexed"]
         assert files_on(disk) == set()
 
 

@@ -17,8 +17,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from kb_resources.model import DocumentKey, Stage
+from kb_resources.model import DocumentKey, Source, SourceKind, Stage
 from kb_resources.settings import as_environment
+from kb_resources.stages.request import IngestRequest
 from tests.faults.conftest import wait_until_idle
 from tests.integration.line.conftest import Bench
 
@@ -127,9 +128,8 @@ class Trial:
     def _written(self, number: int, edition: int) -> DocumentKey:
         name = f"office-{number}.md"
         self._bench.write(f"{self.scope}/{name}", text_of(number, edition))
-        request = self._bench.request(
-            f"{self.scope}/{name}", scope=self.scope, document_id=name[:-3]
-        )
+        source = Source(SourceKind.FILE, str(self._bench.folder / self.scope / name), name)
+        request = IngestRequest(scope=self.scope, source=source, actor="test")
         return self._bench.line.register(request)
 
     def look(self) -> list[tuple[object, ...]]:
