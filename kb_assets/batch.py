@@ -39,6 +39,9 @@ class BatchConfig(dg.Config):
     where: str = Field(
         "failed", description="States to select, separated by commas: failed, pending, quarantined…"
     )
+    documents: list[str] = Field(
+        default_factory=list, description="With scope: only these documents, whatever their state."
+    )
     limit: int = Field(DEFAULT_DOCUMENTS, ge=1, le=MAX_DOCUMENTS, description="Documents at most.")
     stages: list[str] = Field(
         default_factory=list, description="Stages to run (acquire, parse…); empty: all."
@@ -65,7 +68,9 @@ class BatchConfig(dg.Config):
     @model_validator(mode="after")
     def _one_way(self) -> "BatchConfig":
         if bool(self.batch_id) == bool(self.scope):
-            raise ValueError("name either batch_id, or scope with where")
+            raise ValueError("name either batch_id, or scope with where or documents")
+        if len(self.documents) > MAX_DOCUMENTS or (self.documents and self.batch_id):
+            raise ValueError(f"documents: {MAX_DOCUMENTS} at most, of one scope")
         if self.scope:
             try:
                 validate_scope(self.scope)
@@ -87,6 +92,7 @@ def _to_run_config(val: BatchConfig) -> Mapping[str, Any]:
                     "batch_id": val.batch_id,
                     "scope": val.scope,
                     "states": _names(val.where),
+                    "documents": val.documents,
                     "limit": val.limit,
                     "stages": val.stages,
                 }

@@ -16,6 +16,7 @@ import dagster as dg
 
 from kb_assets.answers import citations, log_partitions
 from kb_assets.batch import kb_batch
+from kb_assets.cost import cost
 from kb_assets.dagster_history import dagster_history
 from kb_assets.evaluation import evaluation
 from kb_assets.events import change_sensor
@@ -24,6 +25,8 @@ from kb_assets.generations import generations
 from kb_assets.line import document_assets, executor, kb_documents
 from kb_assets.reconcile import reconciliation
 from kb_assets.reembed import reembed_nightly
+from kb_assets.reembed_job import kb_reembed
+from kb_assets.review import kb_review
 from kb_assets.run_failure import run_failures
 from kb_assets.scopes import automation_sensor, health, terms
 from kb_assets.source import KbSource
@@ -62,6 +65,7 @@ def build_defs(
             evaluation,
             reconciliation,
             dagster_history,
+            cost,
         ],
         jobs=[kb_batch(models), kb_documents(models), kb_review(models), kb_reembed],
         sensors=[

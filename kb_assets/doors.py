@@ -90,7 +90,11 @@ def _batch_keys(
     """The stored list; a selection is stored by the first step, since its states change."""
     batch_id = batch.batch_id or _tagged_batch(context)
     if not batch_id:
-        selected = line.select(batch.scope, batch.states, batch.limit)
+        selected = (
+            _known(line, batch)
+            if batch.documents
+            else line.select(batch.scope, batch.states, batch.limit)
+        )
         batch_id = line.new_batch(selected, actor="kb_batch", cause=f"run {context.run_id}")
         context.instance.add_run_tags(context.run_id, {BATCH_TAG: batch_id})
         return selected
@@ -99,6 +103,18 @@ def _batch_keys(
         raise InputError(
             f"There is no batch {batch_id!r}, or it names no document.",
             next_step="Launch kb_batch with scope and where instead.",
+        )
+    return keys
+
+
+def _known(line: Line, batch: BatchSelection) -> list[DocumentKey]:
+    """The documents that were named; all of them are in the ledger."""
+    keys = [DocumentKey(batch.scope, name) for name in dict.fromkeys(batch.documents)]
+    unknown = {str(key) for key in keys} - {str(row.key) for row in line.rows(keys)}
+    if unknown:
+        raise InputError(
+            f"{', '.join(sorted(unknown)[:5])}: no such document.",
+            next_step="Copy its name from kb_scopes/health or from the partitions of kb/acquire.",
         )
     return keys
 

@@ -13,6 +13,8 @@ import dagster as dg
 from kb_assets.evaluation import question_folder
 from kb_assets.scopes import GROUP_NAME, HEALTH, OWNERS
 from kb_checks.generation import CHECKS, GenerationCheck, problems
+from kb_resources.bindings.launchpad import launchpad
+from kb_resources.settings import load_settings
 from kb_resources.stages.line import Line
 from kb_resources.stages.reembed import measure_full
 from kb_resources.stages.reembed_view import Status, status
@@ -32,7 +34,7 @@ MAX_ROWS = 200
     description=(
         "The embedding model each scope is searched by, and the one whose vectors are filled or "
         "kept beside it. A full shadow is measured against the live vectors before `kb reembed "
-        "swap`."
+        "swap`. The links under `start` open the job that begins a shadow."
     ),
     automation_condition=dg.AutomationCondition.on_cron("41 * * * *"),
     freshness_policy=dg.FreshnessPolicy.time_window(
@@ -54,9 +56,32 @@ def generations(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[N
             "shadows": len(beside),
             "passages_to_fill": sum(each.total - each.done for each in beside),
             "by_scope": _table(found, measured),
+            "start": dg.MetadataValue.md(_starts(found, ready_models())),
         },
         check_results=[_result(check, found, measured) for check in CHECKS],
     )
+
+
+def ready_models() -> list[str]:
+    """Names of the embedding models that can be used here without preparing anything."""
+    from kb_resources import embed
+
+    ready = {prepared.identity.name for prepared in embed.installed(load_settings().models_path)}
+    return sorted(ready | {load_settings().model})
+
+
+def _starts(found: Sequence[Status], models: Sequence[str]) -> str:
+    """Markdown: a link for each model that a scope could be filled with now."""
+    lines = []
+    for each in found[:MAX_ROWS]:
+        others = [name for name in models if name != each.live.partition("@")[0]]
+        links = [
+            f"[{name}]({launchpad('kb_reembed', {'scope': each.scope, 'model': name})})"
+            for name in others
+            if each.beside is None
+        ]
+        lines.append(f"{each.scope}: {', '.join(links) or each.next_step or 'no other model here'}")
+    return "  \n".join(lines) or "No scope has vectors yet."
 
 
 def _result(

@@ -64,6 +64,15 @@ def stages_with(models: Collection[ModelStage]) -> tuple[AnyStage, ...]:
     return tuple(stage for stage in ORDER if stage in models or isinstance(stage, Stage))
 
 
+def behind_the_gate(
+    models: Collection[ModelStage],
+) -> tuple[tuple[AnyStage, dg.OpDefinition], ...]:
+    """The stages that only cleared documents reach, in order, with their ops."""
+    gate = ORDER.index(Stage.SCAN)
+    wanted = [stage for stage in stages_with(models) if ORDER.index(stage) > gate]
+    return tuple((asset.stage, op) for asset, op in _STAGES if asset.stage in wanted)
+
+
 def _check_outputs(stages: Sequence[AnyStage]) -> dict[str, tuple[AnyStage, str]]:
     """Graph outputs of the checks, named as Dagster expects them."""
     return {

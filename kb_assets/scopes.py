@@ -11,11 +11,13 @@ from typing import Any
 
 import dagster as dg
 
+from kb_assets import attention
 from kb_checks.scope import CHECKS, ScopeCheck, problems
 from kb_resources.bindings.metadata import table
 from kb_resources.model import DocumentState
 from kb_resources.stages.line import Line
 from kb_resources.stages.orchestration import ScopeSums, refresh_statistics, scope_sums
+from kb_resources.stages.usage import in_need
 
 GROUP_NAME = "scopes"
 OWNERS = ["team:kb"]
@@ -38,7 +40,12 @@ _NEVER_LOOKED_AT = (
     owners=OWNERS,
     kinds={"postgres"},
     code_version="1",
-    description="Documents by state, passages and backlog of every scope, from the ledger.",
+    description=(
+        "How every scope stands, from the ledger: documents by state, passages, backlog, what "
+        "waits for somebody and why, with links that open the launchpad filled in. Look at the "
+        "checks first: what is not as it should be fails one of them. Materialize it to see how "
+        "things are now; it does so itself every quarter of an hour."
+    ),
     automation_condition=dg.AutomationCondition.on_cron("*/15 * * * *") | _NEVER_LOOKED_AT,
     freshness_policy=dg.FreshnessPolicy.time_window(
         fail_window=timedelta(hours=2), warn_window=timedelta(hours=1)
@@ -51,6 +58,7 @@ _NEVER_LOOKED_AT = (
 def health(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[None]]:
     """Read the ledger and check its sums."""
     found = scope_sums(line)
+    needs = in_need(line, attention.MAX_ROWS + 1)
     totals = {state: sum(scope.states.get(state, 0) for scope in found) for state in DocumentState}
     yield dg.MaterializeResult(
         metadata={
@@ -61,6 +69,7 @@ def health(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[None]]
             "backlog": totals[DocumentState.PENDING],
             "oldest_backlog_s": max((scope.backlog_age_s for scope in found), default=0.0),
             "by_scope": _table(found),
+            "waiting_for_you": dg.MetadataValue.md(attention.needs_list(needs)),
         },
         check_results=[_result(check, found) for check in CHECKS],
     )

@@ -60,6 +60,16 @@ def _backlog(scope: ScopeSums) -> str:
     return ""
 
 
+def _failed(scope: ScopeSums) -> str:
+    failed = scope.states.get(DocumentState.FAILED, 0)
+    return f"{failed} of {scope.documents} documents failed" if failed else ""
+
+
+def _reviews(scope: ScopeSums) -> str:
+    waiting = scope.states.get(DocumentState.QUARANTINED, 0)
+    return f"{waiting} of {scope.documents} documents wait for a decision" if waiting else ""
+
+
 CHECKS = (
     ScopeCheck(
         name="sums_match",
@@ -74,5 +84,24 @@ CHECKS = (
         next_step="Look whether the daemon runs; launch kb_batch with where: pending.",
         severity="WARN",
         judge=_backlog,
+    ),
+    ScopeCheck(
+        name="nothing_failed",
+        description="No document ended as failed: what broke on the way was mended and retried.",
+        next_step=(
+            "Read why under waiting_for_you on this asset's overview; retry from the link there."
+        ),
+        severity="WARN",
+        judge=_failed,
+    ),
+    ScopeCheck(
+        name="reviews_decided",
+        description="No document that the scan quarantined waits for a person's decision.",
+        next_step=(
+            "Open the findings from waiting_for_you on this asset's overview; release or reject "
+            "from there, or with kb review."
+        ),
+        severity="WARN",
+        judge=_reviews,
     ),
 )

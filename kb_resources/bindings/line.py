@@ -60,6 +60,7 @@ class BatchSelection:
         batch_id: id of a stored list, or empty.
         scope: scope to select from instead, or empty.
         states: states selected.
+        documents: ids in the scope, instead of states.
         limit: documents at most.
         stages: stages to run; empty: all.
     """
@@ -67,6 +68,7 @@ class BatchSelection:
     batch_id: str = ""
     scope: str = ""
     states: tuple[DocumentState, ...] = ()
+    documents: tuple[str, ...] = ()
     limit: int = 0
     stages: tuple[AnyStage, ...] = ()
 
@@ -77,6 +79,7 @@ class BatchResource(dg.ConfigurableResource[BatchSelection]):
     batch_id: str = ""
     scope: str = ""
     states: list[str] = Field(default_factory=list)
+    documents: list[str] = Field(default_factory=list)
     limit: int = 0
     stages: list[str] = Field(default_factory=list)
 
@@ -86,6 +89,7 @@ class BatchResource(dg.ConfigurableResource[BatchSelection]):
             batch_id=self.batch_id,
             scope=self.scope,
             states=tuple(DocumentState(state) for state in self.states),
+            documents=tuple(self.documents),
             limit=self.limit,
             stages=tuple(stage_of(stage) for stage in self.stages),
         )

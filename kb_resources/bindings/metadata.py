@@ -13,6 +13,7 @@ from typing import Any
 
 import dagster as dg
 
+from kb_resources.bindings.launchpad import decision_links
 from kb_resources.model import AnyStage, ModelStage, Severity, Stage, StageReport, Verdict
 
 Metadata = dict[str, dg.MetadataValue[Any]]

@@ -1,0 +1,69 @@
+"""What an operator reads on `kb_scopes/health`: the documents that wait for somebody, with links.
+
+Belongs here: the words and the form. What does not: which documents wait (`stages.usage`), where a
+link leads (`bindings.launchpad`) and what the job there does. No text of a document is shown: this
+page's history is kept for longer than a purge lasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kb_resources.bindings.launchpad import launchpad, partition
+from kb_resources.model import DocumentState
+from kb_resources.store.usage import InNeed
+
+MAX_ROWS = 100
+
+WHAT_TO_DO: Mapping[DocumentState, str] = {
+    DocumentState.FAILED: "Mend the cause, then retry.",
+    DocumentState.QUARANTINED: "Read the findings, then release or reject.",
+    DocumentState.NEEDS_OCR: "Add a searchable copy, or install text recognition; then retry.",
+    DocumentState.CORRUPT: "Replace the source by a whole copy.",
+    DocumentState.ENCRYPTED: "Replace the source by a copy without a password.",
+    DocumentState.TOO_LARGE: "Split the source, or raise the limit; then retry.",
+    DocumentState.UNSUPPORTED: "Export the source to a format that is read.",
+    DocumentState.EMPTY: "Look whether the source should hold text.",
+    DocumentState.LANGUAGE_REFUSED: "Let the scope take the language, then retry.",
+    DocumentState.BLOCKED: "Change the source; its text is deleted here.",
+}
+"""What an operator does about a document in each of these states."""
+
+
+def needs_list(found: Sequence[InNeed]) -> str:
+    """Markdown: each document that waits, why, what to do, and links to where that is done."""
+    if not found:
+        return "Nothing waits for you."
+    parts = []
+    for scope in sorted({each.scope for each in found if each.state == DocumentState.FAILED}):
+        link = launchpad("kb_batch", {"scope": scope, "where": "failed"})
+        parts.append(f"[Retry all that failed in {scope}]({link})")
+    parts += [_item(each) for each in found[:MAX_ROWS]]
+    if len(found) > MAX_ROWS:
+        parts.append(f"The first {MAX_ROWS} are shown; `kb documents list` has them all.")
+    return "\n\n".join(parts)
+
+
+def _item(each: InNeed) -> str:
+    state = DocumentState(each.state)
+    return "  \n".join(
+        (
+            f"**{state.value}** `{each.scope}:{each.document_id}`",
+            _plain(each.reason),
+            " ".join(filter(None, (WHAT_TO_DO[state], _links(each, state)))),
+        )
+    )
+
+
+def _links(each: InNeed, state: DocumentState) -> str:
+    key = f"{each.scope}:{each.document_id}"
+    if state in (DocumentState.BLOCKED, DocumentState.QUARANTINED):
+        return f"[Findings]({partition('kb/scan', key)})"
+    again = {"scope": each.scope, "documents": [each.document_id]}
+    return f"[Retry]({launchpad('kb_batch', again)})"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is: signs that mean something are escaped."""
+    escaped = "".join(f"\\{sign}" if sign in "\\`*_[]<>|#" else sign for sign in text)
+    return " ".join(escaped.split())
