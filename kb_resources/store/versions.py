@@ -87,7 +87,7 @@ def save_parsed(
         sql("save_extraction"),
         key
         | {
-            "raw_text": codec.storable(parsed.raw_text),
+            "raw_text": None if parsed.raw_text == body else codec.storable(parsed.raw_text),
             "hidden": Jsonb(codec.hidden_to_json(parsed.hidden)),
         },
     )

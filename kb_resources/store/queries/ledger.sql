@@ -176,7 +176,9 @@ select p.body, p.blocks, p.pages, p.coverage, p.metadata, p.parser, v.title, v.m
 from kb.parsed p join kb.version v using (version_key) where p.version_key = %(version_key)s
 
 -- name: load_extraction
-select raw_text, hidden from kb.extraction where version_key = %(version_key)s
+select coalesce(e.raw_text, p.body), e.hidden
+from kb.extraction e left join kb.parsed p using (version_key)
+where e.version_key = %(version_key)s
 
 -- name: purge_texts
 -- P-06, P-46: of a blocked or refused version only digest, rule ids, spans and reason stay.
