@@ -8,6 +8,7 @@ connections to the configured databases. Modelled on what operators got wrong, n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from kb.doctor.finding import Finding, Level, fine, problem, warning
 from kb_resources.errors import KbError
@@ -33,6 +34,7 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Find
     yield from local.variables(environment)
     for name, look in (
         ("home", local.home),
+        ("dropzone", partial(local.dropzone, environment=environment)),
         ("memory", local.memory),
         ("model", local.model),
         ("text recognition", local.text_recognition),

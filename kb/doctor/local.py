@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from kb.doctor.finding import Finding, fine, problem, warning
+from kb_resources.errors import KbError
 from kb_resources.settings import PREFIX, Settings, described
 
 READ_ELSEWHERE = frozenset(
@@ -88,6 +89,34 @@ def _existing(path: Path) -> Path:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
+
+
+def dropzone(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Does everything in the dropzone lie in a folder whose name is a scope?"""
+    from kb_resources.model import validate_scope
+
+    folder = Path(environment.get("KB_DROPZONE") or settings.home / "dropzone")
+    if not folder.is_dir():
+        yield fine("dropzone", f"There is no {folder}; `make up` makes it.")
+        return
+    stray, named = [], 0
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith("."):
+            continue
+        try:
+            validate_scope(path.name if path.is_dir() and not path.is_symlink() else "")
+            named += 1
+        except KbError:
+            stray.append(path.name)
+    if stray:
+        yield warning(
+            "dropzone",
+            f"{len(stray)} of {len(stray) + named} entries of {folder} are never taken up, "
+            f"{stray[0]} first: they are no folder, or none whose name can be a scope.",
+            f"Move them into {folder}/<scope>/; a scope is lower-case letters, digits, - and _.",
+        )
+    else:
+        yield fine("dropzone", f"{folder}, {named} scope{'' if named == 1 else 's'}.")
 
 
 def memory(settings: Settings) -> Iterator[Finding]:

@@ -112,6 +112,8 @@ def folder_sensor(
             return dg.SensorResult(
                 skip_reason=note, cursor=cursor, dynamic_partitions_requests=adding
             )
+        for note in tick.notes:
+            context.log.warning(note)
         batch_id = line.new_batch(tick.keys, actor="dropzone", cause=f"folder {watched.name}")
         request = batch_request(
             batch_id,
@@ -282,13 +284,20 @@ def _scope_folders(watched: WatchedFolder, notes: list[str]) -> Iterator[tuple[s
     if watched.scope is not None:
         yield watched.scope, watched.path
         return
+    stray = []
     for path in sorted(watched.path.iterdir()):
-        if path.name.startswith(".") or path.is_symlink() or not path.is_dir():
+        if path.name.startswith("."):
+            continue
+        if path.is_symlink() or not path.is_dir():
+            stray.append(path.name)
             continue
         try:
             yield validate_scope(path.name), path
         except KbError as error:
             notes.append(str(error))
+    if stray:
+        others = f" and {len(stray) - 1} more" if len(stray) > 1 else ""
+        notes.append(f"{stray[0]}{others}: not in the folder of a scope, and not taken up.")
 
 
 def dropzone_of(environment: Mapping[str, str], home: Path) -> WatchedFolder:

@@ -36,6 +36,7 @@ class Zone:
         self.sensor = folder_sensor(lambda: watched, name="dropzone", description="test")
         self.cursor: str | None = None
         self.requested: list[DocumentKey] = []
+        self.said: str | None = None
 
     def write(self, name: str, text: str) -> Path:
         path = self.root / name
@@ -50,6 +51,7 @@ class Zone:
         ) as context:
             result = self.sensor(context)
         assert isinstance(result, dg.SensorResult)
+        self.said = result.skip_reason and result.skip_reason.skip_message
         self.cursor = result.cursor
         for adding in result.dynamic_partitions_requests or ():
             self.plant.instance.add_dynamic_partitions(
@@ -227,8 +229,12 @@ def test_folders_that_are_no_scope_names_and_links_are_passed_over(
     zone.write("acme/a.txt", "text")
     (zone.root / "acme" / "link.txt").symlink_to(tmp_path / "secret.txt")
     (zone.root / "linked").symlink_to(tmp_path)
+    (zone.root / "stray.txt").write_text("text")
     assert {key.scope for key in zone.tick_until_quiet()} == {"acme"}
     assert len(zone.requested) == 1
+    assert zone.said is not None
+    assert "'Not A Scope' is not a scope name" in zone.said
+    assert "linked and 1 more: not in the folder of a scope" in zone.said
 
 
 def test_the_mapping_file_says_whom_files_are_for(zone: Zone) -> None:

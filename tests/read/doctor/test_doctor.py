@@ -128,6 +128,19 @@ def test_a_blob_store_without_its_driver_is_a_problem(sound: Settings) -> None:
     assert found.level == "ok"
 
 
+def test_files_that_lie_beside_the_scopes_folders_are_told(sound: Settings) -> None:
+    zone = sound.home / "dropzone"
+    (zone / "acme").mkdir(parents=True)
+    assert "dropzone" not in ill(sound)
+    (zone / "Not A Scope").mkdir()
+    (zone / "left.pdf").write_bytes(b"%PDF")
+    found = ill(sound)["dropzone"]
+    assert "2 of 3 entries" in found.found
+    assert "/<scope>/" in found.fix
+    elsewhere = {"KB_DROPZONE": str(zone / "acme")}
+    assert "dropzone" not in ill(sound, elsewhere)
+
+
 def test_more_parsing_children_than_memory_is_told(sound: Settings) -> None:
     (found,) = local.memory(changed(sound, parse_workers=64, parse_memory_bytes=2**40))
     assert found.level == "warning"
