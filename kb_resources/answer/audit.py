@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 from typing import Any
 
 from kb_resources.answer.keeping import Transactions
@@ -135,7 +136,8 @@ def trace(
             )
         places = _places(retrievals, answers)
         found = {_key(row): row for row in logs.traced_passages(conn, list(places.values()))}
-    sources = [_source(place, found.get(key), read_blob) for key, place in places.items()]
+    holds = None if read_blob is None else cache(partial(_bytes_hold, read_blob))
+    sources = [_source(place, found.get(key), holds) for key, place in places.items()]
     sources.sort(key=lambda source: (not source.cited, source.ranks or (10**9,)))
     return Trace(asked, tuple(retrievals), tuple(disclosures), tuple(answers), tuple(sources))
 
@@ -187,7 +189,9 @@ def _places(
 
 
 def _source(
-    place: Mapping[str, Any], row: Mapping[str, Any] | None, read_blob: ReadBlob | None
+    place: Mapping[str, Any],
+    row: Mapping[str, Any] | None,
+    holds: Callable[[str, str], bool | None] | None,
 ) -> TracedSource:
     known = row is not None and row["digest"] == place["digest"]
     has_text = row is not None and row["byte_start"] is not None
@@ -196,17 +200,17 @@ def _source(
         ranks=tuple(place["ranks"]),
         known=known,
         is_slice=bool(row["is_slice"]) if row is not None and has_text else None,
-        bytes_hold=_bytes_hold(place, read_blob) if read_blob and known else None,
+        bytes_hold=holds(place["scope"], place["digest"]) if holds and known else None,
     )
 
 
-def _bytes_hold(place: Mapping[str, Any], read_blob: ReadBlob) -> bool | None:
+def _bytes_hold(read_blob: ReadBlob, scope: str, digest: str) -> bool | None:
     """Whether the stored bytes have the logged digest; None where they are gone."""
     try:
-        held = read_blob(place["scope"], place["digest"])
+        held = read_blob(scope, digest)
     except IntegrityError:  # the store itself saw that they are others
         return False
-    return None if held is None else sha256_hex(held) == place["digest"]
+    return None if held is None else sha256_hex(held) == digest
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ MIN_QUOTE = 12
 MAX_QUOTE = 2000
 """Longest quote in characters that anybody may have looked up."""
 
+_NUMBER = re.compile(r"\d[.,'\u2019]\d")
 _ELLIPSIS = re.compile(r"\s*(?:\[?\.\.\.\]?|\[?\u2026\]?)\s*")
 
 
@@ -149,7 +150,7 @@ def _verify(
         return RejectReason.NO_PASSAGE
     quote = fold(claimed.quote).text
     own = sources[claimed.passage - 1]
-    if len(quote.replace(" ", "")) < MIN_QUOTE and (not quote or quote != own.text):
+    if _says_little(quote) and (not quote or quote != own.text):
         return RejectReason.TOO_SHORT
     span = locate_folded(quote, own)
     if span is not None:
@@ -158,6 +159,11 @@ def _verify(
     if any(locate_folded(quote, other) for other in sources):
         return RejectReason.MISATTRIBUTED
     return RejectReason.STITCHED if _stitched(quote, sources) else RejectReason.ABSENT
+
+
+def _says_little(quote: str) -> bool:
+    """Dots and rulers stand in many a passage, however long, and support nothing."""
+    return len(quote.replace(" ", "")) < MIN_QUOTE or not any(map(str.isalnum, quote))
 
 
 def locate_folded(quote: str, source: Folded) -> tuple[int, int] | None:
@@ -172,15 +178,22 @@ def locate_folded(quote: str, source: Folded) -> tuple[int, int] | None:
 
 
 def at_word_borders(text: str, start: int, end: int) -> bool:
-    """Whether a span neither begins nor ends inside a word."""
+    """Whether a span neither begins nor ends inside a word or a number."""
     return not (_inside_word(text, start) or _inside_word(text, end))
 
 
 def _inside_word(text: str, at: int) -> bool:
-    """Whether a position lies between two letters or digits of a script that writes spaces."""
+    """Whether a position lies between two letters or digits of a script that writes spaces.
+
+    Nor is it beside the point of a number: `2.5 million` does not say `5 million`, nor `2`.
+    """
     if not 0 < at < len(text):
         return False
-    return _wordy(text[at - 1]) and _wordy(text[at])
+    return (
+        (_wordy(text[at - 1]) and _wordy(text[at]))
+        or _NUMBER.match(text, at - 1) is not None
+        or (at > 1 and _NUMBER.match(text, at - 2) is not None)
+    )
 
 
 def _wordy(char: str) -> bool:

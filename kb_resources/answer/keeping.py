@@ -42,7 +42,7 @@ WHY = {
     RejectReason.ABSENT: "The words do not stand in the passage.",
     RejectReason.MISATTRIBUTED: "The words stand in another passage.",
     RejectReason.STITCHED: "The words are put together from several places.",
-    RejectReason.TOO_SHORT: "The quote has fewer than 12 characters beside white space.",
+    RejectReason.TOO_SHORT: "The quote has no word, or under 12 characters beside white space.",
     RejectReason.NO_PASSAGE: "There is no such passage.",
 }
 """Reasons as sentences."""

@@ -6,7 +6,7 @@ whoever replays one supplies its text, and the keyed digest tells whether it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -128,7 +128,7 @@ def replay(
     scope: str,
     principal: Principal,
 ) -> Replay:
-    """Run the first search logged under an id again, as of then and now.
+    """Run a logged search again, as of then and now: under its id the first with this question.
 
     Args:
         database: transactions of the reading role.
@@ -153,8 +153,7 @@ def replay(
             f"The log of {name!r} knows no search {correlation_id!r}.",
             next_step="Use the id that the search gave, in its own scope.",
         )
-    logged = rows[0]
-    _check_question(logged, question, key)
+    logged = _asked(rows, question, key)
     who = Principal(
         f"replay:{principal.id}",
         audiences=frozenset(logged["audiences"] or ()),
@@ -208,16 +207,21 @@ def replay(
     )
 
 
-def _check_question(logged: Mapping[str, Any], question: str, key: QuestionKey) -> None:
-    if logged["key_id"] != key.key_id:
+def _asked(rows: Sequence[Mapping[str, Any]], question: str, key: QuestionKey) -> Mapping[str, Any]:
+    """The search of this question; callers may log several under an id of their own."""
+    ours = [row for row in rows if row["key_id"] == key.key_id]
+    if not ours:
         raise InputError(
             "The question was digested with another key.",
             next_step="Set KB_LOG_KEY to the key of the installation that searched.",
         )
-    if key.digest(question) != logged["question_digest"]:
+    digest = key.digest(question)
+    found = next((row for row in ours if row["question_digest"] == digest), None)
+    if found is None:
         raise InputError(
             "That is not the question that was asked.", next_step="Give it word for word."
         )
+    return found
 
 
 def _place(row: Mapping[str, Any]) -> Place:

@@ -18,8 +18,10 @@ def test_an_audit_walks_from_an_answer_to_bytes(library: World, reader: Reader) 
     answer = reader.ask("report a lost device", scope=library.scope, principal=WHO)
     cited = answer.citations[0].hit
     body = "\n\n".join([LOST, "Doors are locked at night."]).encode()
+    read = []
 
     def blob(scope: str, digest: str) -> bytes | None:
+        read.append(digest)
         return body if (scope, digest) == (library.scope, cited.digest) else None
 
     found = trace(
@@ -34,6 +36,7 @@ def test_an_audit_walks_from_an_answer_to_bytes(library: World, reader: Reader) 
     assert (first.document_id, first.cited, first.ranks) == ("security", True, (cited.rank,))
     assert (first.known, first.is_slice, first.bytes_hold) == (True, True, True)
     assert first.accounted_for
+    assert len(found.sources) > len(read) == len(set(read))
     assert all(not source.cited for source in found.sources[1:])
     broken = trace(
         library.database,

@@ -108,3 +108,17 @@ def test_a_replay_names_the_model(library: World) -> None:
     assert found.model_logged != found.model_now
     assert set(causes(found).values()) <= {"model", "document"}
     assert "model" in causes(found).values()
+
+
+def test_of_several_searches_under_an_id_the_one_with_the_question_is_replayed(
+    library: World,
+) -> None:
+    """Callers name searches by ids of their own, such as a request's, which may search twice."""
+    for query in ("lost device", "annual leave"):
+        search(library, query, correlation_id="request-7", k=2)
+    first, second = (again(library, "request-7", q) for q in ("lost device", "annual leave"))
+    assert first.reproduced
+    assert second.reproduced
+    assert first.passages != second.passages
+    with pytest.raises(InputError):
+        again(library, "request-7", "stolen device")

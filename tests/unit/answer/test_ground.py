@@ -120,12 +120,33 @@ def _reason(quote: str, passage: int = 1, passages: tuple[str, ...] = (LAW, PAY)
         ("Paid.", ("Paid.",), "Paid."),
         ("Paid", ("Paid.",), RejectReason.TOO_SHORT),
         ("", ("",), RejectReason.TOO_SHORT),
+        ("| --- | --- | --- |", ("| a | b | c |\n| --- | --- | --- |",), RejectReason.TOO_SHORT),
+        ("................", ("Leave ................ 7",), RejectReason.TOO_SHORT),
+        ("................", ("................",), "................"),
     ],
 )
 def test_short_quotes_need_to_be_the_whole_passage(
     quote: str, passages: tuple[str, ...], expected: object
 ) -> None:
     assert _reason(quote, passages=passages) == expected
+
+
+@pytest.mark.requirement("O-41")
+@pytest.mark.parametrize(
+    ("source", "quote", "found"),
+    [
+        ("It cost 2.5 million euros.", "5 million euros.", False),
+        ("It cost 2.5 million euros.", "It cost 2", False),
+        ("It cost 2.5 million euros.", "2.5 million euros.", True),
+        ("Es kostet 1\u2019000\u2019000 Franken.", "000 Franken.", False),
+        ("Es kostet 1,5 Millionen.", "5 Millionen.", False),
+        ("They came in 2024. 5 of them left.", "5 of them left.", True),
+        ("They came in 2024, 5 of them left.", "They came in 2024", True),
+        ("See § 5.", "See § 5", True),
+    ],
+)
+def test_a_number_is_quoted_whole(source: str, quote: str, found: bool) -> None:
+    assert (locate(quote, source) is not None) is found
 
 
 @pytest.mark.requirement("O-44")
