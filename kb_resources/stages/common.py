@@ -12,7 +12,7 @@ from typing import Any
 from kb_resources.errors import IntegrityError
 from kb_resources.model import AnyStage, DocumentState, Refusal, Stage, StageReport
 from kb_resources.stages.capabilities import Capabilities
-from kb_resources.store import documents, staging, versions
+from kb_resources.store import documents, erasure, staging, versions
 from kb_resources.store.documents import Conn, DocumentRow
 
 
@@ -150,3 +150,14 @@ def finish(
     elif row.state != DocumentState.PENDING and stage is not Stage.SUPERSEDE:
         documents.reopen(conn, row)
     return made
+
+
+def drop_bytes(caps: Capabilities, row: DocumentRow) -> None:
+    """Delete the bytes of a version whose texts were purged, unless another version needs them.
+
+    Call it once the purge is committed: who brings the same bytes meanwhile keeps them, since both
+    look under the lock that `acquire` takes.
+    """
+    with caps.database.transaction("pipeline") as conn:
+        if row.digest and not erasure.bytes_used(conn, row.scope_id, row.digest):
+            caps.blobs(row.scope).delete(row.digest)

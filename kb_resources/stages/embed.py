@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kb_resources.errors import KbError
+from kb_resources.errors import KbError, UnavailableError
 from kb_resources.model import Chunk, Stage, StageReport
 from kb_resources.model.chunk import embedding_input
 from kb_resources.stages import common, fill
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STAGE = Stage.EMBED
 GROUP_CHUNKS = 2048
-"""Chunks embedded together at most: bounds memory, long enough to fill length groups."""
+"""Chunks held together at most: bounds memory, long enough to fill length groups."""
 
 
 @dataclass(slots=True)
@@ -67,6 +67,8 @@ def run_many(
     for row in rows:
         try:
             job = _prepare(caps, row)
+        except UnavailableError:
+            raise
         except KbError as error:
             yield row, error
             continue
@@ -77,7 +79,7 @@ def run_many(
                 yield row, job
             continue
         group.append(job)
-        if sum(len(item.missing) for item in group) >= GROUP_CHUNKS:
+        if sum(len(item.chunks) for item in group) >= GROUP_CHUNKS:
             yield from _embed(caps, group)
             group = []
         if should_stop():

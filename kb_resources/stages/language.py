@@ -31,7 +31,6 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
     detection = _stated(row.language_hint) if row.language_hint else caps.detect(body)
     admitted = caps.admit(detection, allowed)
     end = admitted if isinstance(admitted, Refusal) else None
-    drop_blob = False
     with caps.database.transaction("pipeline") as conn:
         documents.hold(conn, row)
         versions.set_language(conn, common.version_key(row), detection.label, detection.confidence)
@@ -54,10 +53,10 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
             end=end,
         )
         if end is not None:
-            drop_blob = versions.purge_texts(conn, row)
+            versions.purge_texts(conn, row)
             staging.forget_after(conn, row, Stage.PARSE, inclusive=True, sparing=STAGE)
-    if drop_blob:
-        caps.blobs(row.scope).delete(row.digest or "")
+    if end is not None:
+        common.drop_bytes(caps, row)
     return made
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import secrets
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -217,16 +218,16 @@ class Line:
             for row, outcome in embed.run_many(self.capabilities, rows, should_stop):
                 answered.add(row.key)
                 if isinstance(outcome, Exception):
-                    yield row.key, self._failed(Stage.EMBED, row, outcome)
+                    yield row.key, self._ended(Stage.EMBED, row, outcome)
                 else:
                     yield row.key, outcome
             return
-        except (UnavailableError, ConflictError):
+        except UnavailableError:
             if len(rows) == 1:
                 raise
-        except KbError as error:
+        except Exception as error:  # noqa: BLE001 - as in `_attempt`
             if len(rows) == 1:
-                yield rows[0].key, self._failed(Stage.EMBED, rows[0], error)
+                yield rows[0].key, self._ended(Stage.EMBED, rows[0], error)
                 return
         for row in rows:
             if row.key not in answered and not should_stop():
@@ -237,13 +238,17 @@ class Line:
             return run(self.capabilities, row)
         except UnavailableError:
             raise
-        except ConflictError as error:
-            return error
-        except PolicyError as error:
-            # The database's own gate refused: the same answer as the stage's.
-            return common.report(stage, row, 0.0, worked=False, refused=True, reason=str(error))
         except Exception as error:  # noqa: BLE001 - one document's error stops no other
-            return self._failed(stage, row, error)
+            return self._ended(stage, row, error)
+
+    def _ended(self, stage: AnyStage, row: DocumentRow, error: Exception) -> StageOutcome:
+        if isinstance(error, ConflictError):
+            return error
+        if isinstance(error, PolicyError):
+            # The database's own gate refused: the same answer as the stage's.
+            started = time.perf_counter()
+            return common.report(stage, row, started, worked=False, refused=True, reason=str(error))
+        return self._failed(stage, row, error)
 
     def _failed(self, stage: AnyStage, row: DocumentRow, error: Exception) -> Exception:
         """Store the failure with its document; the next run tries again."""
@@ -253,9 +258,11 @@ class Line:
             else (f"{stage.value}: unexpected {type(error).__name__}: {error}")
         )
         with (
-            contextlib.suppress(PolicyError),  # removed meanwhile: it stays so
+            # Removed meanwhile: it stays so. Or newer bytes came: their run goes on.
+            contextlib.suppress(PolicyError, ConflictError),
             self.capabilities.database.transaction("pipeline") as conn,
         ):
+            documents.hold(conn, row)
             documents.set_state(conn, row, DocumentState.FAILED, reason, attempts=row.attempts + 1)
             if row.version_key is not None:
                 staging.forget_after(conn, row, stage, inclusive=True)

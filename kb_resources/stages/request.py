@@ -64,7 +64,7 @@ def register(conn: Conn, request: IngestRequest, languages: Sequence[str]) -> Do
         languages: languages that a scope made now accepts.
 
     Raises:
-        InputError: a name does not fit, or the time has no zone.
+        InputError: a name does not fit, the time has no zone, or it would supersede itself.
         PolicyError: the id names a document that the caller may not read (`document_id_refused`).
     """
     scope = documents.ensure_scope(
@@ -79,6 +79,11 @@ def register(conn: Conn, request: IngestRequest, languages: Sequence[str]) -> Do
             request.source.origin, opaque=bool(scope.settings.get("opaque_ids"))
         )
     )
+    if document_id in request.supersedes:
+        raise InputError(
+            f"{document_id} cannot supersede itself.",
+            next_step="A new version of a document ends the one before by itself.",
+        )
     documents.register(
         conn,
         scope.scope_id,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from kb_resources.errors import ConflictError, InputError
 from kb_resources.model import DocumentKey, DocumentState, Finding, Stage
+from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.store import documents, reviews, staging, versions
 from kb_resources.store.documents import Conn, DocumentRow
@@ -81,7 +82,7 @@ def reject(caps: Capabilities, key: DocumentKey, shown: Shown, *, actor: str, re
     with caps.database.transaction("pipeline") as conn:
         row = _as_shown(conn, key, shown)
         reviews.decide(conn, row, "reject", actor=actor, reason=reason)
-        drop_blob = versions.purge_texts(conn, row)
+        versions.purge_texts(conn, row)
         # What the stages told of it names its title.
         staging.forget_after(conn, row, Stage.PARSE, inclusive=True, sparing=Stage.SCAN)
         documents.set_state(
@@ -91,8 +92,7 @@ def reject(caps: Capabilities, key: DocumentKey, shown: Shown, *, actor: str, re
             f"Rejected in review: {reason}",
             settled=caps.versions.settled(row, row.digest or ""),
         )
-    if drop_blob:
-        caps.blobs(row.scope).delete(row.digest or "")
+    common.drop_bytes(caps, row)
 
 
 def _as_shown(conn: Conn, key: DocumentKey, shown: Shown) -> DocumentRow:

@@ -73,7 +73,6 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
         # A person has seen exactly these rules speak about exactly these bytes.
         verdict, actor = Verdict.CLEAN, "review"
     end = _end(verdict, findings)
-    drop_blob = False
     with caps.database.transaction("pipeline") as conn:
         documents.hold(conn, row)
         if end is None:
@@ -117,10 +116,10 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
             end=end,
         )
         if verdict is Verdict.BLOCK:
-            drop_blob = versions.purge_texts(conn, row)
+            versions.purge_texts(conn, row)
             staging.forget_after(conn, row, Stage.PARSE, inclusive=True, sparing=STAGE)
-    if drop_blob:
-        caps.blobs(row.scope).delete(row.digest or "")
+    if verdict is Verdict.BLOCK:
+        common.drop_bytes(caps, row)
     return made
 
 

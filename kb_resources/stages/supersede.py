@@ -43,7 +43,11 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
             return common.unchanged(STAGE, row, known, started)
         documents.hold(conn, row)
         ended = documents.versions_ended_by(conn, row)
-        others = documents.current_of(conn, row.scope_id, row.supersedes)
+        others = [
+            other
+            for other in documents.current_of(conn, row.scope_id, row.supersedes)
+            if other.document_key != row.document_key
+        ]
         for other in others:
             passages.end_validity(conn, other.version_key, row.requested_valid_from or caps.clock())
             documents.append_lifecycle(
