@@ -16,7 +16,7 @@ from kb_resources.acquire.fetch_outcome import FetchStopped
 from kb_resources.acquire.fetch_policy import FetchPolicy
 from kb_resources.acquire.fetch_url import Target, read_url
 from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError
-from kb_resources.model import validate_audience, validate_scope
+from kb_resources.model import validate_audience, validate_language, validate_scope
 from kb_resources.store import documents, watches
 from kb_resources.store.documents import Conn
 from kb_resources.store.pool import Database
@@ -192,7 +192,7 @@ def _values(
         "host": target.origin,
         "expand": request.expand,
         "audiences": sorted({validate_audience(name) for name in request.audiences}),
-        "language": request.language,
+        "language": request.language and validate_language(request.language),
         "every_s": request.every_s,
         "on_missing": request.on_missing,
         "remove_after": request.remove_after,

@@ -12,6 +12,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,7 +21,7 @@ from kb_resources.acquire import Acquired, admit
 from kb_resources.acquire.fetch_outcome import Fetched, FetchRefusal, NotModified
 from kb_resources.acquire.fetch_url import read_url
 from kb_resources.acquire.stored import stored_uri
-from kb_resources.errors import PolicyError, UnavailableError
+from kb_resources.errors import InputError, PolicyError, UnavailableError
 from kb_resources.model import (
     GONE,
     DocumentKey,
@@ -187,16 +188,19 @@ class _Check:
             sleep=options.sleep,
             now=options.clock,
         )
-        for answer in ask_all(claim, fetch, manners):
-            if isinstance(answer, PageAnswer):
-                self._page(answer)
-            elif isinstance(answer, ListingAnswer):
-                self._listing(answer)
-            else:
-                self._host(answer)
-            if len(self._rows) >= _WRITTEN_TOGETHER:
+        with closing(ask_all(claim, fetch, manners)) as answers:
+            try:
+                for answer in answers:
+                    if isinstance(answer, PageAnswer):
+                        self._page(answer)
+                    elif isinstance(answer, ListingAnswer):
+                        self._listing(answer)
+                    else:
+                        self._host(answer)
+                    if len(self._rows) >= _WRITTEN_TOGETHER:
+                        self._write()
+            finally:
                 self._write()
-        self._write()
         return self._report
 
     def _page(self, answer: PageAnswer) -> None:
@@ -262,8 +266,9 @@ class _Check:
         with self._caps.database.transaction("pipeline") as conn:
             try:
                 key = register(conn, request, self._line.languages)
-            except PolicyError as error:
-                self._refuse(conn, row, error.message)
+            except (InputError, PolicyError) as error:
+                # Closed scopes and watches of an older release; no other page waits for them.
+                self._refuse(conn, row, str(error))
                 return
             document = documents.load_one(conn, key)
             if document.state in GONE:

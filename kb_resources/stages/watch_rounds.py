@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -90,10 +90,12 @@ class HostAnswer:
 Answer = PageAnswer | ListingAnswer | HostAnswer
 
 
-def ask_all(claim: Claim, fetch: Fetch, manners: Manners) -> Iterator[Answer]:
+def ask_all(claim: Claim, fetch: Fetch, manners: Manners) -> Generator[Answer]:
     """Ask everything that was claimed; answers come as they are there, in no order of hosts.
 
-    At most a few answers wait to be taken, so that memory stays bounded.
+    At most a few answers wait to be taken, so that memory stays bounded. Close it when no more are
+    taken, so that no more is asked. An unexpected error at one host is raised when all the others
+    have answered; what is left of its share comes back with the lease.
     """
     shares = _shares(claim)
     answers: queue.Queue[Answer | BaseException] = queue.Queue(_WAITING_ANSWERS)
@@ -102,13 +104,16 @@ def ask_all(claim: Claim, fetch: Fetch, manners: Manners) -> Iterator[Answer]:
         try:
             for host, share in shares:
                 pool.submit(_Visit(host, share, fetch, manners, answers, stopped).run)
-            over = 0
+            over, problem = 0, None
             while over < len(shares):
                 answer = answers.get()
+                over += isinstance(answer, HostAnswer | BaseException)
                 if isinstance(answer, BaseException):
-                    raise answer
-                over += isinstance(answer, HostAnswer)
-                yield answer
+                    problem = problem or answer
+                else:
+                    yield answer
+            if problem is not None:
+                raise problem
         finally:
             stopped.set()
             while not answers.empty():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kb_resources.stages import watch
+from kb_resources.stages import scopes, watch
 from tests.integration.watch.conftest import FORTY, THIRTY, only_key
 
 if TYPE_CHECKING:
@@ -139,3 +139,21 @@ def test_a_new_watch_takes_no_document_from_other_readers(
     [row] = watching.bench.line.rows([key])
     assert row.audiences == (["red"] if kept else ["blue", "red"])
     assert ("cannot be used" in str(watching.rows(again)[0]["reason"])) is kept
+
+
+@pytest.mark.requirement("P-71")
+def test_a_closed_scope_keeps_no_page_of_another_from_being_looked_at(watching: Watching) -> None:
+    database = watching.bench.line.capabilities.database
+    watching.page("/closed", THIRTY)
+    watching.page("/open", FORTY)
+    closed = watching.watch("/closed", scope="archive")
+    watching.watch("/open")
+    scopes.close(database, "archive", watching.wall(), actor="test")
+    key = only_key(watching.round().keys)
+    assert key.scope == "acme"
+    assert watching.bench.state(key) == ("indexed", "")
+    [page] = watching.rows(closed)
+    assert "closed" in str(page["reason"])
+    scopes.reopen(database, "archive", actor="test")
+    watching.wall.pass_by(hours=2)
+    assert only_key(watching.round().keys).scope == "archive"

@@ -43,6 +43,7 @@ def test_an_address_that_must_not_be_fetched_is_refused_when_it_is_added(
         {"remove_after": 0},
         {"limit": 0},
         {"audiences": ("a b",)},
+        {"language": "German"},
     ):
         with pytest.raises(InputError):
             add("https://example.org/", **values)
