@@ -91,7 +91,9 @@ def decide(
     except KbError as error:
         raise dg.Failure(str(error), metadata={"code": error.code}, allow_retries=False) from error
     _show(context, key, released=config.decision == "release")
-    batch_id = line.new_batch([key], actor=config.by, cause=JOB_NAME)
+    # What was rejected has nowhere to go: the steps that follow find an empty list.
+    going_on = [key] if config.decision == "release" else []
+    batch_id = line.new_batch(going_on, actor=config.by, cause=JOB_NAME)
     context.instance.add_run_tags(
         context.run_id, {BATCH_TAG: batch_id, "kb/scope": key.scope, "kb/cause": "review"}
     )
