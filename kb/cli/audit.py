@@ -138,8 +138,11 @@ def replay_(correlation_id: str, query: str, scope: str | None, as_json: bool) -
 
 
 def _standing(source: TracedSource) -> str:
+    """One word for what stands behind a passage; doubts come before what could not be looked at."""
     if not source.known:
         return "gone"
-    if source.bytes_hold is None:
-        return "not stored here"
-    return "hold" if source.bytes_hold and source.is_slice else "differ"
+    if source.is_slice is False or source.bytes_hold is False:
+        return "differ"
+    if source.is_slice is None:
+        return "text is gone"
+    return "hold" if source.bytes_hold else "not stored here"

@@ -125,7 +125,10 @@ def erasures(erasure_id: str | None, scope: str | None, resume: bool, as_json: b
     with deciding(None) as (line, _):
         if resume:
             number = open_eraser(load_settings(), line).resume()
-            say(f"{number} erasures finished.")
+            if as_json:
+                dump({"finished": number})
+            else:
+                say(f"{number} erasures finished.")
             return
         with line.capabilities.database.transaction("pipeline") as conn:
             if erasure_id is not None:

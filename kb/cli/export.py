@@ -41,7 +41,7 @@ def git(path: Path | None, scopes: tuple[str, ...], off: bool, as_json: bool) ->
     settings = load_settings()
     switch, now = export_switch(settings), export_target(settings)
     if off:
-        _turn_off(switch, now)
+        _turn_off(switch, now, as_json)
         return
     target = path.absolute() if path else now.folder if now else None
     if target is None or not scopes:
@@ -60,9 +60,12 @@ def git(path: Path | None, scopes: tuple[str, ...], off: bool, as_json: bool) ->
         say(f"{done.documents} documents, nothing changed.")
 
 
-def _turn_off(switch: ExportSwitch, now: ExportTarget | None) -> None:
+def _turn_off(switch: ExportSwitch, now: ExportTarget | None, as_json: bool) -> None:
     before = switch.turn_off()
-    if now is not None and now != before:
+    stays = now is not None and now != before
+    if as_json:
+        dump({"on": stays, "was": str(before.folder) if before else None})
+    elif now is not None and stays:
         say(f"It stays on while KB_EXPORT_GIT is set, and goes to {now.folder}.")
     elif before is not None:
         say(f"Off. Delete {before.folder} before you erase anything.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from kb.cli import Interrupted
 from kb.cli.errors import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_REFUSED
 from kb.cli.options import audience_option, instant, json_option, scope_option
 from kb.cli.output import dump, say, table
@@ -116,7 +117,7 @@ def _stopping() -> Iterator[Callable[[], bool]]:
     def ask(_signal: int, _frame: FrameType | None) -> None:
         nonlocal asked
         if asked:
-            raise KeyboardInterrupt
+            raise Interrupted
         asked = True
         sys.stderr.write("\nStopping after the current document; once more to stop at once.\n")
 

@@ -121,8 +121,11 @@ def set_audiences(
     key = document_key(scope, document_id)
     with deciding(actor) as (line, who):
         if follow_source:
-            removal.follow_source(line.capabilities, key, actor=who, reason=reason)
-            say(f"{document_id}: its source says who may read it, from its next ingest on")
+            taken_back = removal.follow_source(line.capabilities, key, actor=who, reason=reason)
+            if as_json:
+                dump({"key": str(key), "changed": taken_back})
+            else:
+                say(f"{document_id}: its source says who may read it, from its next ingest on")
             return
         done = removal.set_audiences(line.capabilities, key, audiences, actor=who, reason=reason)
         _finish(line, done, as_json, f"open to {', '.join(done.audiences) or 'everyone'}")

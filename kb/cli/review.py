@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,14 @@ def _line() -> Iterator[Line]:
 
     with open_line(load_settings(), actor=local_actor()) as line:
         yield line
+
+
+def _commit(line: Line, keys: Sequence[DocumentKey]) -> None:
+    """What a decision led to, in the git export too."""
+    from kb.running import commit_batch
+    from kb_resources.settings import load_settings
+
+    commit_batch(load_settings(), line.capabilities, keys)
 
 
 def _key(scope: str | None, document_id: str) -> DocumentKey:
@@ -111,6 +119,7 @@ def release(document_id: str, scope: str | None, reason: str, **looked_at: Any) 
         shown = _look(line, key, "Release", **looked_at)
         queue.release(line.capabilities, key, shown, actor=line.capabilities.actor, reason=reason)
         line.run_all([key])
+        _commit(line, [key])
         [row] = line.rows([key])
     say(f"{key.document_id}: {row.state}{' – ' + row.reason if row.reason else ''}")
     return 0 if row.state == "indexed" else 1
@@ -126,6 +135,7 @@ def reject(document_id: str, scope: str | None, reason: str, **looked_at: Any) -
     with _line() as line:
         shown = _look(line, key, "Reject", **looked_at)
         queue.reject(line.capabilities, key, shown, actor=line.capabilities.actor, reason=reason)
+        _commit(line, [key])
     say(f"{key.document_id}: blocked, its texts are deleted")
 
 
@@ -178,6 +188,7 @@ def rescan(scope: str | None, as_json: bool) -> int:
     with _line() as line:
         keys = line.scanned_otherwise(validate_scope(scope))
         outcomes = line.run_all(keys, start=Stage.SCAN)
+        _commit(line, keys)
         rows = line.rows(list(outcomes))
     if as_json:
         for row in rows:

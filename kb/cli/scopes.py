@@ -223,6 +223,9 @@ def reopen(name: str, actor: str | None, as_json: bool) -> None:
 def expire(name: str, dry_run: bool, actor: str | None, as_json: bool) -> None:
     """Remove documents that outlived the scope's retention; each can be restored."""
     from kb.cli.lifecycle import deciding
+    from kb.running import commit_batch
+    from kb_resources.model import DocumentKey
+    from kb_resources.settings import load_settings
     from kb_resources.stages import scopes as stage
 
     if dry_run:
@@ -231,6 +234,8 @@ def expire(name: str, dry_run: bool, actor: str | None, as_json: bool) -> None:
     else:
         with deciding(actor) as (line, who):
             found = stage.expire(line.capabilities, name, actor=who)
+            keys = [DocumentKey(name, document_id) for document_id in found]
+            commit_batch(load_settings(), line.capabilities, keys)
     if as_json:
         dump({"scope": name, "removed": not dry_run, "documents": found})
         return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from kb.cli.group import cli
 from kb.cli.errors import guard
+from kb.cli.group import cli
 from kb_resources.settings import Settings, as_environment
 from tests.read.http.conftest import HELD
 
@@ -64,3 +65,29 @@ def test_a_person_at_a_terminal_is_asked_first(run: Run, monkeypatch: pytest.Mon
     code, out, _ = run("review", "reject", *place)
     assert asked == ["Reject this version?"]
     assert (code, "tickets: blocked" in out) == (0, True)
+
+
+def test_a_decision_reaches_the_git_export(run: Run, tmp_path: Path) -> None:
+    place = ("tickets", "--scope", "acme")
+    folder = tmp_path / "repository" / "acme" / "tickets"
+    assert run("export", "git", str(tmp_path / "repository"), "--scope", "acme")[0] == 0
+    assert not folder.exists()
+    assert run("review", "release", *place, "--reason", "x")[0] == 0
+    assert folder.is_dir()
+
+
+def test_whatever_a_command_does_with_json_it_prints_json(run: Run, tmp_path: Path) -> None:
+    why = ("--scope", "acme", "--reason", "x")
+    run("export", "git", str(tmp_path / "repository"), "--scope", "acme")
+    for expected, arguments in (
+        ({"finished": 0}, ["erasures", "--resume"]),
+        (
+            {"key": "acme:tickets", "changed": False},
+            ["documents", "set-audiences", "tickets", *why, "--follow-source"],
+        ),
+        ({"on": False, "was": str(tmp_path / "repository")}, ["export", "git", "--off"]),
+        ({"on": False, "was": None}, ["export", "git", "--off"]),
+    ):
+        code, out, err = run(*arguments, "--json")
+        assert (code, err) == (0, "")
+        assert json.loads(out) == expected
