@@ -85,9 +85,8 @@ class Urllib3Http:
             )
             try:
                 return answer.status, answer.read(self._max_bytes)
-            finally:
-                answer.drain_conn()
-                answer.release_conn()
+            finally:  # what is left unread is unbounded: the connection ends with it
+                answer.close()
         except urllib3.exceptions.HTTPError as error:
             raise _away(
                 f"{urlsplit(url).netloc} cannot be reached ({type(error).__name__})"

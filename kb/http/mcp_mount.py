@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -63,6 +64,10 @@ class McpGate:
             await problems.of_error(correlation_id, error)(scope, receive, send)
             return
         request.state.actor = identity.actor
+        if request.method != "POST":  # without sessions there is no stream to open, none to end
+            refused = HTTPException(405, "MCP is spoken by POST here.", {"Allow": "POST"})
+            await problems.of_http(correlation_id, refused)(scope, receive, send)
+            return
         request.state.principal = identity.principal()
         assert self._app is not None  # noqa: S101 - requests come while it runs
         await self._app(scope, receive, send)

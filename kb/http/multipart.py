@@ -19,6 +19,8 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from kb_resources.errors import InputError, PolicyError
 
 MAX_FIELDS_BYTES = 64 * 2**10
+FORM_OVERHEAD_BYTES = 2**20
+"""Of a body beside the file."""
 _MAX_PARTS = 1000
 _FILE_FIELD = "file"
 _NAME_BYTES = 200
@@ -79,6 +81,7 @@ class UploadReader:
         self._file: IO[bytes] | None = None
         self._name: str | None = None
         self._size = 0
+        self._fed = 0
         self._done = False
         self._parser = MultipartParser(
             boundary,
@@ -99,8 +102,11 @@ class UploadReader:
 
         Raises:
             InputError: it is not a form, or holds too much beside the file.
-            PolicyError: the file is too large (`request_too_large`).
+            PolicyError: the file or the body is too large (`request_too_large`).
         """
+        self._fed += len(chunk)
+        if self._fed > self._max_bytes + FORM_OVERHEAD_BYTES:
+            raise too_large(self._max_bytes)
         try:
             self._parser.write(chunk)
         except MultipartParseError as error:

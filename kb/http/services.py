@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _THREADS = min(2 * cores(), 24)
 _ANSWERS = 8
+_SIGN_INS = 4
 
 
 def _provider(settings: Settings, stack: ExitStack) -> Provider | None:
@@ -82,6 +83,7 @@ class Services:
         searches: threads for searching.
         work: threads for everything else that blocks.
         answers: threads for answering, of which most wait for a model.
+        sign_ins: threads for what strangers make wait for the identity provider.
         clock: aware now.
         jobs_waiting: set when a job was queued.
         changes: the pipeline's hand for decisions; None: this server only reads.
@@ -98,6 +100,9 @@ class Services:
     work: Workers = field(default_factory=lambda: Workers("kb-work", _THREADS))
     answers: Workers = field(
         default_factory=lambda: Workers("kb-answer", _ANSWERS, max_waiting=100)
+    )
+    sign_ins: Workers = field(
+        default_factory=lambda: Workers("kb-sign-in", _SIGN_INS, max_waiting=50)
     )
     jobs_waiting: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -146,6 +151,7 @@ class Services:
         self.searches.close()
         self.work.close()
         self.answers.close()
+        self.sign_ins.close()
 
 
 class Changes:

@@ -23,6 +23,8 @@ WORKER = (sys.executable, "-m", "kb.http.worker")
 LOOK_S = 30.0
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 STOP_S = 15.0
+NOT_STARTED = 71
+"""In place of an exit code (EX_OSERR of sysexits.h)."""
 IDENTITY_VARIABLES = frozenset(
     f"{PREFIX}{name}"
     for name in (
@@ -94,14 +96,7 @@ class Supervisor:
 
     async def _one_worker(self) -> None:
         """Run one worker to its end."""
-        self._child = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            env=worker_environment(self._services.settings, os.environ),
-        )
-        code = await self._child.wait()
-        self._child = None
+        code = await self._ran()
         if code == EXIT_NOT_ALONE:  # somebody else's worker takes the jobs
             await asyncio.sleep(self._look_s)
             return
@@ -111,6 +106,23 @@ class Supervisor:
         self._failures = self._failures + 1 if code else 0
         self._services.jobs_waiting.set()  # look again: one may have come while it ended
         await asyncio.sleep(min(self._pause_s * 2**self._failures, MAX_PAUSE_S))
+
+    async def _ran(self) -> int:
+        """Exit code of a worker; `NOT_STARTED` where this machine has no room for a process now."""
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                env=worker_environment(self._services.settings, os.environ),
+            )
+        except OSError as error:
+            fields = {"event": "worker_not_started", "error": error.strerror or str(error)}
+            self._log.warning("worker", extra={"fields": fields})
+            return NOT_STARTED
+        code = await self._child.wait()
+        self._child = None
+        return code
 
     async def _stop(self) -> None:
         child = self._child

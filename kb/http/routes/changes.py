@@ -112,28 +112,30 @@ async def _decided(
     decide: Callable[[Capabilities, DocumentKey], Decided],
 ) -> dict[str, Any]:
     name = identity.use_scope(scope)
+    queued: list[str] = []
 
     def work() -> dict[str, Any]:
         with services.database.transaction("app", name) as conn:
             visible_document(conn, identity, name, document_id)
         decided = decide(services.capabilities(), DocumentKey(name, document_id))
-        if decided.changed:
-            commit_batch(services.settings, services.capabilities(), [decided.key])
-        queued = [
-            uploads.queue_resume(
+        # Before the export, which may be away: deciding again would wake nothing.
+        for key in decided.to_run:
+            job = uploads.queue_resume(
                 services.database, key.scope, key.document_id, actor=identity.actor
             )
-            for key in decided.to_run
-        ]
+            queued.append(job.job_id)
+        if decided.changed:
+            commit_batch(services.settings, services.capabilities(), [decided.key])
         return {
             "document_id": document_id,
             "changed": decided.changed,
             "state": decided.state.value,
             "audiences": list(decided.audiences),
-            "job_ids": [job.job_id for job in queued],
+            "job_ids": queued,
         }
 
-    answer = await services.work.run(work)
-    if answer["job_ids"]:
-        services.jobs_waiting.set()
-    return answer
+    try:
+        return await services.work.run(work)
+    finally:
+        if queued:
+            services.jobs_waiting.set()

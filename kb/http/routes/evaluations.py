@@ -20,7 +20,9 @@ from kb_resources.store import documents, evaluations
 
 router = APIRouter(prefix="/api/v1/evaluations", tags=["evaluations"])
 
-RunId = Annotated[str, Path(max_length=16, description="Or enough of its first digits.")]
+RunId = Annotated[
+    str, Path(pattern="^[0-9a-f]{1,16}$", description="Or enough of its first digits.")
+]
 
 
 class FigureOut(BaseModel):

@@ -34,7 +34,7 @@ async def login(
     """Send the browser to the identity provider."""
     provider, secret = _provider(services), required_secret(services)
     base = services.settings.public_url.rstrip("/") or str(request.base_url).rstrip("/")
-    url, started = await services.work.run(
+    url, started = await services.sign_ins.run(
         provider.begin, redirect_uri=f"{base}{_PATH}/callback", go_to=go_to, now=services.clock()
     )
     response = RedirectResponse(url, 303)
@@ -61,7 +61,7 @@ async def callback(request: Request, services: ServicesDep) -> RedirectResponse:
         sealed = b""
     started = Login.from_json(secret.unseal(_PURPOSE, sealed))
     answer = dict(request.query_params)
-    claims = await services.work.run(provider.finish, started, answer, now)
+    claims = await services.sign_ins.run(provider.finish, started, answer, now)
     grant = await services.work.run(services.authoriser.grant, str(claims["sub"]), now)
     if grant is None:
         raise PolicyError(

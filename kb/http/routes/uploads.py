@@ -16,7 +16,14 @@ from pydantic import BaseModel
 from kb.access.identity import Identity
 from kb.http import uploads
 from kb.http.guard import Editor
-from kb.http.multipart import Upload, UploadReader, boundary_of, collect, too_large
+from kb.http.multipart import (
+    FORM_OVERHEAD_BYTES,
+    Upload,
+    UploadReader,
+    boundary_of,
+    collect,
+    too_large,
+)
 from kb.http.schemas import Name, Page, decode_cursor, paged
 from kb.http.services import Services, ServicesDep
 from kb_resources.errors import NotFound
@@ -24,7 +31,6 @@ from kb_resources.store import access, jobs
 
 router = APIRouter(prefix="/api/v1", tags=["uploads"])
 
-_FORM_OVERHEAD = 2**20
 _FORM = {
     "requestBody": {
         "required": True,
@@ -89,7 +95,7 @@ async def upload(identity: Editor, request: Request, services: ServicesDep) -> A
     limit = services.settings.max_bytes
     boundary = boundary_of(request.headers.get("content-type", ""))
     announced = request.headers.get("content-length", "")
-    if announced.isdigit() and int(announced) > limit + _FORM_OVERHEAD:
+    if announced.isdigit() and int(announced) > limit + FORM_OVERHEAD_BYTES:
         raise too_large(limit)
     await services.work.run(services.require_worker)
     job_id, folder = await services.work.run(uploads.new_spool, services.settings)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -224,3 +226,27 @@ def test_a_question_is_answered_with_verified_citations_within_ones_audiences(
     assert "October" not in viewer("POST", "/api/v1/ask", json=hidden).text
     red = served.client.with_key(installation.keys["red"])
     assert "October" in red("POST", "/api/v1/ask", json=hidden).text
+
+
+def test_what_a_decision_wakes_is_queued_though_the_export_is_away(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with serving(settings, run_worker=False) as own:
+        editor = own.client.with_key(make_key(settings, "editor"))
+        first = published(own, editor)
+        second = published(own, editor, document_id="again")
+        assert editor("GET", f"/api/v1/documents/acme/{second}").json["state"] == "duplicate"
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "mine.txt").write_text("not an export's")
+    with serving(replace(settings, export_git=foreign), run_worker=False) as own:
+        answer = own.client.with_key(make_key(settings, "editor"))(
+            "DELETE", f"/api/v1/documents/acme/{first}?reason=old"
+        )
+        assert answer.status >= 400
+        assert (
+            own.client.with_key(make_key(settings, "admin"))("GET", "/api/v1/jobs").json["items"][
+                0
+            ]["state"]
+            == "queued"
+        )

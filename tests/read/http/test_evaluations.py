@@ -54,4 +54,5 @@ def test_editors_read_the_runs_of_their_scopes(served: Served, installation: Ins
     shown = system("GET", f"/api/v1/evaluations/acme/{run_id}").json
     assert shown["questions"][0]["top"][0] == hits[0].document_id
     assert editor("GET", "/api/v1/evaluations/acme/ffff").status == 404
+    assert editor("GET", "/api/v1/evaluations/acme/%00").status == 422
     assert editor("GET", "/api/v1/evaluations?scope=acme&limit=0").status == 422

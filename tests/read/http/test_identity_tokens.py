@@ -9,7 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import socket
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -215,3 +218,25 @@ def test_a_provider_that_is_away_is_told_as_such() -> None:
         provider.begin(redirect_uri="https://kb.example/cb", go_to="/", now=NOW)
     http.close()
     assert away.value.code == "oidc_unavailable"
+
+
+def test_an_endless_answer_is_read_up_to_its_bound() -> None:
+    """A provider that sends and sends: what lies beyond the bound is not waited for."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        ended = threading.Event()
+
+        def flood() -> None:
+            wire, _ = listening.accept()
+            with wire, suppress(OSError):
+                wire.recv(65536)
+                wire.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n\r\n")
+                while True:
+                    wire.sendall(b"x" * 65536)
+            ended.set()
+
+        threading.Thread(target=flood, daemon=True).start()
+        http = Urllib3Http(max_bytes=1000)
+        status, body = http.get(f"http://127.0.0.1:{listening.getsockname()[1]}/")
+        assert (status, body) == (200, b"x" * 1000)
+        assert ended.wait(60)
+        http.close()

@@ -52,3 +52,13 @@ def test_a_browsers_session_does_not_open_the_tools(
     assert browser("GET", "/api/v1/me").status == 200
     answer = browser("POST", "/mcp", json=INITIALIZE, headers=ACCEPT)
     assert (answer.status, answer.json["code"]) == (401, "unauthenticated")
+
+
+def test_there_is_no_stream_to_wait_on(served: Served, installation: Installation) -> None:
+    """A server without sessions would hold it open for ever; MCP has 405 for that."""
+    viewer = served.client.with_key(installation.keys["viewer"])
+    for method in ("GET", "DELETE"):
+        answer = viewer(method, "/mcp", headers=ACCEPT)
+        assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+        assert answer.json["code"] == "method_not_allowed"
+    assert served.client("GET", "/mcp", headers=ACCEPT).status == 401

@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 import urllib3
 
 from kb.access.members import RoleFeed
-from kb.access.oidc import local_path
+from kb.access.oidc import Provider, local_path
 from kb_resources.errors import UnavailableError
 from kb_resources.settings import Settings
 from kb_resources.store.pool import Database
@@ -241,3 +243,34 @@ def test_a_feed_that_cannot_be_read_lets_nobody_in(tmp_path: Path, content: str)
     path.write_text(content)
     with pytest.raises(UnavailableError):
         RoleFeed(path, 60).grant("a", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_a_provider_that_is_away_keeps_nobody_else_waiting(settings: Settings) -> None:
+    """Strangers wait for it on threads of their own, however many they are."""
+    answered = threading.Event()
+
+    class Stuck:
+        def get(self, url: str) -> tuple[int, bytes]:
+            assert answered.wait(120)
+            return 503, url.encode()
+
+        post_form = None
+
+    with serving(settings, run_worker=False) as own:
+        services = own.app.state.services
+        stuck = Provider("https://id.example", "kb", "", cast(Any, Stuck()))
+        own.app.state.services = replace(services, provider=stuck)
+        viewer = own.client.with_key(make_key(settings, "viewer"))
+        strangers = [
+            threading.Thread(target=own.client, args=("GET", "/auth/login")) for _ in range(30)
+        ]
+        try:
+            for stranger in strangers:
+                stranger.start()
+            while services.sign_ins.inside < len(strangers):
+                time.sleep(0.01)
+            assert viewer("GET", "/api/v1/me").status == 200
+        finally:
+            answered.set()
+            for stranger in strangers:
+                stranger.join()

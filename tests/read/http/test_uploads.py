@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -9,6 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -19,8 +22,9 @@ import psycopg
 import pytest
 
 from kb.http import worker
+from kb.http.logs import access_log
 from kb.http.multipart import UploadReader, boundary_of, safe_name
-from kb.http.supervisor import IDENTITY_VARIABLES, worker_environment
+from kb.http.supervisor import IDENTITY_VARIABLES, Supervisor, worker_environment
 from kb.http.uploads import spool_folder
 from kb_resources.errors import InputError, PolicyError
 from kb_resources.settings import Settings, as_environment, load_settings
@@ -435,3 +439,46 @@ def test_a_time_without_a_zone_that_exists_is_refused(idle: Served, written: str
     editor = idle.client.with_key(make_key(idle.settings, "editor"))
     answer = editor.upload("one.md", NOTE, valid_from=written)
     assert (answer.status, answer.json["code"]) == (400, "invalid_input")
+
+
+def fed(reader: UploadReader, *chunks: bytes) -> None:
+    for chunk in chunks:
+        reader.feed(chunk)
+
+
+@pytest.mark.parametrize(
+    "start", [b"", b"--b--\r\n", b'--b\r\nContent-Disposition: form-data; x="']
+)
+def test_what_is_no_file_is_bounded_too(tmp_path: Path, start: bytes) -> None:
+    reader = UploadReader(b"b", tmp_path, max_bytes=1000)
+    with pytest.raises((PolicyError, InputError)):
+        fed(reader, start, *[b"\r\n" * 2**14] * 40)
+    reader.close()
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again(tmp_path: Path, idle: Served) -> None:
+    """As where the machine has no room for a process: the supervisor itself goes on."""
+    job_id = idle.client.with_key(make_key(idle.settings, "editor")).upload("a.md", NOTE).json
+    command = tmp_path / "worker"
+    log = access_log(level="INFO", form="json", file=tmp_path / "log")
+
+    async def watch() -> None:
+        services = replace(idle.app.state.services, jobs_waiting=asyncio.Event())
+        supervisor = Supervisor(services, log, command=[str(command)], pause_s=0.01, look_s=0.01)
+        task = asyncio.create_task(supervisor.run())
+        while not (said := (tmp_path / "log").read_text()):
+            assert not task.done()
+            await asyncio.sleep(0.01)
+        assert "worker_not_started" in said
+        command.write_text(f"#!/bin/sh\ntouch {tmp_path}/came\n")
+        command.chmod(0o700)
+        while not (tmp_path / "came").exists():
+            assert not task.done()
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    assert job_id
+    asyncio.run(watch())
+    log.handlers[0].close()
