@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+from kb_assets.folders.listing import MAPPING_NAME
 from kb_resources.errors import InputError
-from kb_resources.model import validate_audience
+from kb_resources.model import validate_audience, validate_language
 
 _KEYS = {"audiences", "language", "folders"}
 _NEXT = "Correct kb.yaml; until then nothing is taken from this folder."
@@ -59,6 +61,35 @@ OPEN = FolderMap(rules=(Rule("", (), None),))
 """Without a mapping file everything is open to the scope."""
 
 
+def read_map(
+    folder: Path, audiences: tuple[str, ...], settle_s: float, *, known: str | None, now_ns: int
+) -> FolderMap | None:
+    """The rules of a watched folder; None while its file is being written, or exchanged.
+
+    Args:
+        folder: the folder.
+        audiences: whom files are for where no file says otherwise.
+        settle_s: seconds that the file has to stand unchanged.
+        known: digest of the rules at the look before, or None.
+        now_ns: nanoseconds since the epoch.
+
+    Raises:
+        InputError, UnicodeDecodeError: as `parse_map`, or it is no text.
+        OSError: it cannot be read.
+    """
+
+    def is_fresh(path: Path) -> bool:
+        stat = path.stat()
+        return now_ns - max(stat.st_mtime_ns, stat.st_ctime_ns) < settle_s * 1e9
+
+    file = folder / MAPPING_NAME
+    if file.exists():
+        return None if is_fresh(file) else parse_map(file.read_text("utf-8"), audiences)
+    without = FolderMap((replace(OPEN.rules[0], audiences=audiences),))
+    # Programs that save a file may delete it first; nobody's rights grow meanwhile.
+    return None if known not in (None, without.digest) and is_fresh(folder) else without
+
+
 def parse_map(text: str, audiences: tuple[str, ...] = ()) -> FolderMap:
     """Read a mapping file.
 
@@ -93,7 +124,8 @@ def _rule(prefix: str, given: Mapping[str, Any], base: Rule) -> Rule:
     language = given.get("language", base.language)
     if language is not None and not isinstance(language, str):
         raise InputError(f"language of {prefix or 'kb.yaml'!r} is not text.", next_step=_NEXT)
-    return Rule(prefix, tuple(sorted({validate_audience(name) for name in audiences})), language)
+    named = tuple(sorted({validate_audience(name) for name in audiences}))
+    return Rule(prefix, named, language and validate_language(language))
 
 
 def _mapping(value: Any, where: str, allowed: set[str] | None) -> Mapping[str, Any]:

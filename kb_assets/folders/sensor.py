@@ -25,9 +25,9 @@ from kb_assets.folders.departures import (
 )
 from kb_assets.folders.intake import ACTOR, Budget, Found, look, request_for
 from kb_assets.folders.listing import Entry
-from kb_assets.folders.mapping import OPEN, FolderMap, parse_map
+from kb_assets.folders.mapping import FolderMap, read_map
 from kb_resources.bindings.partitions import documents
-from kb_resources.errors import KbError
+from kb_resources.errors import InputError, KbError, PolicyError
 from kb_resources.model import DocumentKey, SourceKind, validate_scope
 from kb_resources.stages import vanished
 from kb_resources.stages.line import Line
@@ -180,7 +180,13 @@ def look_at_folder(
             queued_bytes=-(-left.queued_bytes // (len(folders) - place)),
         )
         given = (share.documents, share.queued_bytes)
-        found = _look_at_scope(line, watched, scope, path, before, known, share, now_ns(), tick)
+        try:
+            found = _look_at_scope(line, watched, scope, path, before, known, share, now_ns(), tick)
+            tick.keys += line.register_many(found.requests)
+        except (InputError, PolicyError, OSError, UnicodeDecodeError) as error:
+            # A scope that is closed, cannot be read, or has no fitting kb.yaml stops no other.
+            tick.notes.append(f"{scope}: {error}")
+            found = Found(cursor=before)
         left = replace(
             left,
             documents=left.documents - (given[0] - share.documents),
@@ -189,7 +195,6 @@ def look_at_folder(
         )
         scopes[scope] = found.cursor
         tick.known += found.known
-        tick.keys += line.register_many(found.requests)
     tick.cursor = Cursor(scopes)
     return tick
 
@@ -206,11 +211,9 @@ def _look_at_scope(
     tick: Tick,
 ) -> Found:
     entries = list(listing.walk(path, now_ns))
-    try:
-        folder_map = _folder_map(path, watched, now_ns)
-    except (KbError, OSError, UnicodeDecodeError) as error:
-        tick.notes.append(f"{scope}: {error}")
-        return Found(cursor=before)
+    folder_map = read_map(
+        path, watched.audiences, watched.settle_s, known=before.mapping, now_ns=now_ns
+    )
     if folder_map is None:
         return Found(cursor=before)
     print_now = listing.fingerprint(entries) + folder_map.digest
@@ -266,18 +269,6 @@ def _depart(
     if note:
         tick.notes.append(f"{scope}: {note}.")
     return renames, len(gone) > len(ripe) or bool(renames.undecided)
-
-
-def _folder_map(path: Path, watched: WatchedFolder, now_ns: int) -> FolderMap | None:
-    """The folder's rules; None while its mapping file is being written."""
-    file = path / listing.MAPPING_NAME
-    if not file.exists():
-        base = OPEN.rules[0]
-        return FolderMap((replace(base, audiences=watched.audiences),))
-    stat = file.stat()
-    if now_ns - max(stat.st_mtime_ns, stat.st_ctime_ns) < watched.settle_s * 1e9:
-        return None
-    return parse_map(file.read_text("utf-8"), audiences=watched.audiences)
 
 
 def _scope_folders(watched: WatchedFolder, notes: list[str]) -> Iterator[tuple[str, Path]]:

@@ -8,18 +8,21 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pytest
 
+from kb_assets.folders import listing
 from kb_assets.folders.cursor import Cursor
 from kb_assets.folders.listing import is_partial, settled, walk
 from kb_assets.folders.mapping import parse_map
-from kb_assets.folders.sensor import WatchedFolder, folder_sensor, look_at_folder
+from kb_assets.folders.sensor import Tick, WatchedFolder, folder_sensor, look_at_folder
 from kb_resources.errors import InputError
 from kb_resources.model import DocumentKey
+from kb_resources.stages import scopes
 from kb_resources.stages.line import Line
 
 if TYPE_CHECKING:
@@ -260,6 +263,8 @@ def test_the_mapping_file_says_whom_files_are_for(zone: Zone) -> None:
         "folders: {hr: [hr]}",
         "trusted_by: me",
         "audiences: [",
+        "language: German",
+        "folders: {hr: {language: de-AT-x}}",
     ],
 )
 def test_a_mapping_file_that_does_not_fit_holds_its_folder_back(zone: Zone, text: str) -> None:
@@ -293,6 +298,61 @@ def test_a_lost_cursor_never_widens_who_may_read(zone: Zone) -> None:
     zone.cursor = None
     assert zone.tick_until_quiet() == []
     assert zone.plant.line.rows([key])[0].audiences == ["board"]
+
+
+def test_a_scope_that_is_closed_or_cannot_be_read_holds_back_no_other(
+    zone: Zone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = zone.plant.line.capabilities.database
+    for scope in ("acme", "denied", "zeta"):
+        zone.write(f"{scope}/a.txt", scope)
+    zone.tick_until_quiet()
+    settle_as_indexed(zone.plant, zone.root)
+    zone.tick_until_quiet()
+    scopes.close(database, "acme", datetime.now(UTC), actor="test")
+    for scope in ("acme", "denied", "zeta"):
+        zone.write(f"{scope}/b.txt", f"{scope} once more")
+
+    def walked(root: Path, now_ns: int) -> Iterable[listing.Entry]:
+        if root.name == "denied":
+            raise PermissionError(13, "Permission denied", str(root / "sub"))
+        return walk(root, now_ns)
+
+    monkeypatch.setattr(listing, "walk", walked)
+    assert {key.scope for key in zone.tick_until_quiet()} == {"zeta"}
+    assert zone.said is not None
+    assert "acme" in zone.said
+    assert "closed" in zone.said
+    assert "denied: " in zone.said
+    monkeypatch.undo()
+    scopes.reopen(database, "acme", actor="test")
+    assert {key.scope for key in zone.tick_until_quiet()} == {"acme", "denied"}
+
+
+def test_a_mapping_file_that_is_exchanged_for_another_opens_nothing_meanwhile(
+    plant: Plant, tmp_path: Path
+) -> None:
+    folder = tmp_path / "handbook"
+    watched = WatchedFolder("handbook", folder, scope="acme", settle_s=3.0)
+    folder.mkdir()
+    (folder / "a.txt").write_text("a")
+    (folder / "kb.yaml").write_text("audiences: [staff]\n")
+
+    def tick(cursor: Cursor, seconds: float) -> Tick:
+        """So many seconds after the folder's last change."""
+        stat = folder.stat()
+        at = max(stat.st_mtime_ns, stat.st_ctime_ns) + int(seconds * 1e9)
+        return look_at_folder(plant.line, watched, cursor, frozenset(), now_ns=lambda: at)
+
+    first = tick(Cursor(), 60)
+    [key] = first.keys
+    settle_as_indexed(plant, folder)
+    (folder / "kb.yaml").unlink()
+    between = tick(first.cursor, 1)
+    assert between.keys == []
+    assert plant.line.rows([key])[0].audiences == ["staff"]
+    assert tick(between.cursor, 60).keys == [key]
+    assert plant.line.rows([key])[0].audiences == [], "it is gone for good: open, as documented"
 
 
 def test_a_missing_dropzone_is_a_skip_and_no_error(plant: Plant, tmp_path: Path) -> None:
