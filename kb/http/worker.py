@@ -198,9 +198,17 @@ def _end(line: Line, key: DocumentKey) -> dict[str, object]:
 
 @contextmanager
 def _only_worker(database: Database) -> Iterator[bool]:
-    """Whether this process is the database's worker, for as long as the block lasts."""
-    with database.session("pipeline") as conn:
-        row = conn.execute("select pg_try_advisory_lock(%s)", [jobs.WORKER_LOCK]).fetchone()
+    """Whether this process is the database's worker, for as long as the block lasts.
+
+    The lock belongs to a transaction that stays open: one of a session would stay behind with a
+    pooler's connection, and a second worker on the same connection would be given it, too.
+    """
+    with database.session("pipeline") as conn, conn.transaction():
+        conn.execute(
+            "select set_config(name, '0', true) from pg_settings"
+            " where name in ('idle_in_transaction_session_timeout', 'transaction_timeout')"
+        )
+        row = conn.execute("select pg_try_advisory_xact_lock(%s)", [jobs.WORKER_LOCK]).fetchone()
         yield bool(row and row[0])
 
 
