@@ -15,7 +15,7 @@ PYTEST_FLAGS ?= -n 2 --dist loadgroup
 
 .PHONY: help install dev system demo up down test sbom docs reference lint types contracts unit format lock unproven clean \
 	bench-embed bench-search bench-scan bench-language bench-parse bench-serve bench-watch bench-line \
-	bench-start test-long
+	bench-start test-long test-faults
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -76,6 +76,9 @@ unit: dev
 
 test-long: dev ## the long forms: fuzz, kill and load runs
 	$(BIN)/python -m pytest -m long
+
+test-faults: dev ## the long forms of tests/faults and tests/abuse: kills, full disks, poison
+	$(BIN)/python -m pytest -m long tests/faults tests/abuse
 
 format: $(VENV)/.dev ## format and mend what ruff can
 	$(BIN)/ruff format .

@@ -17,6 +17,7 @@ import dagster as dg
 from kb_assets.answers import citations, log_partitions
 from kb_assets.batch import kb_batch
 from kb_assets.cost import cost
+from kb_assets.crowding import crowding
 from kb_assets.dagster_history import dagster_history
 from kb_assets.evaluation import evaluation
 from kb_assets.events import change_sensor
@@ -63,6 +64,7 @@ def build_defs(
             citations,
             log_partitions,
             evaluation,
+            crowding,
             reconciliation,
             dagster_history,
             cost,

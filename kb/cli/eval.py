@@ -224,6 +224,48 @@ def accept(run_id: str, as_json: bool) -> None:
         say(f"{found.run_id} is what runs of {found.name} are held against now.")
 
 
+@eval_.command()
+@scope_option
+@click.option(
+    "--days",
+    type=click.FloatRange(0, 3650),
+    default=1.0,
+    show_default=True,
+    help="What came within so many days is new.",
+)
+@json_option
+def crowding(scope: str | None, days: float, as_json: bool) -> int:
+    """Ask what could be answered before, and look whether new passages crowd the answers.
+
+    Planted documents do that. Exit code 1 where something stands out.
+    """
+    from datetime import UTC, datetime, timedelta
+
+    from kb_resources.settings import load_settings
+    from kb_resources.stages.crowding import measure
+
+    with _line() as line:
+        found = measure(
+            line.capabilities,
+            validate_scope(scope),
+            since=datetime.now(UTC) - timedelta(days=days),
+            folder=load_settings().home / "evaluation",
+        )
+    if as_json:
+        dump(found.to_json())
+        return int(bool(found.alarms))
+    say(f"{found.questions} questions, {found.new_passages} of {found.passages} passages are new.")
+    for alarm in found.alarms:
+        what = (
+            f"{alarm.count} of the first {alarm.of} answers to {alarm.question} are new"
+            if alarm.kind == "crowd"
+            else f"a new passage is among the answers to {alarm.count} of {alarm.of} questions"
+        )
+        say(f"{what}: {', '.join(alarm.documents)}")
+        say(f"  from {', '.join(alarm.origins)}; kb documents remove --source takes them out")
+    return int(bool(found.alarms))
+
+
 def _progress(quiet: bool) -> Callable[[str, int], None] | None:
     if quiet or not sys.stderr.isatty():
         return None

@@ -15,6 +15,7 @@ import click
 
 from kb.cli.options import decision_options, json_option, scope_option
 from kb.cli.output import dump, say
+from kb_resources.errors import NotFound
 from kb_resources.model import DocumentKey, validate_document_id, validate_scope
 
 if TYPE_CHECKING:
@@ -132,21 +133,46 @@ def set_audiences(
 
 
 @click.command()
-@click.argument("document_id")
+@click.argument("document_id", required=False)
+@click.option(
+    "--source", metavar="PATH|URL", help="All that came from this file, folder, site or page."
+)
+@click.option("--batch", metavar="ID", help="All that this batch was about.")
 @scope_option
 @decision_options
 @json_option
 def remove(
-    document_id: str, scope: str | None, reason: str, actor: str | None, as_json: bool
+    document_id: str | None,
+    source: str | None,
+    batch: str | None,
+    scope: str | None,
+    reason: str,
+    actor: str | None,
+    as_json: bool,
 ) -> None:
-    """Take a document out of search. Its history stays; `kb documents restore` brings it back."""
+    """Take a document, or all of a source or batch, out of search.
+
+    The history stays; `kb documents restore` brings a document back.
+    """
     from kb_resources.stages import removal
 
+    if (document_id, source, batch).count(None) != 2:
+        raise click.UsageError("Give one of DOCUMENT_ID, --source and --batch.")
     with deciding(actor) as (line, who):
-        done = removal.remove(
-            line.capabilities, document_key(scope, document_id), actor=who, reason=reason
-        )
-        _finish(line, done, as_json, "removed from search" if done.changed else "was removed")
+        if document_id is not None:
+            keys = [document_key(scope, document_id)]
+        elif source is not None:
+            keys = removal.of_source(line.capabilities, validate_scope(scope), source)
+        else:
+            keys = removal.of_batch(line.capabilities, validate_scope(scope), batch or "")
+        for key in keys:
+            done = removal.remove(line.capabilities, key, actor=who, reason=reason)
+            _finish(line, done, as_json, "removed from search" if done.changed else "was removed")
+        if not keys:
+            raise NotFound(
+                f"Nothing of it is found in {scope}.",
+                next_step="See kb documents list; a source is named as it was ingested.",
+            )
 
 
 @click.command()

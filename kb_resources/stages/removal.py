@@ -140,6 +140,28 @@ def remove(caps: Capabilities, key: DocumentKey, *, actor: str, reason: str) -> 
     return Decided(key, True, DocumentState.REMOVED, tuple(row.audiences), _keys(key, woken))
 
 
+def of_source(caps: Capabilities, scope: str, source: str) -> list[DocumentKey]:
+    """Documents of a scope that came from a source, or from below it, and are not removed.
+
+    Raises:
+        NotFound: no such scope.
+    """
+    with caps.database.transaction("pipeline") as conn:
+        documents.get_scope(conn, scope)
+        return lifecycle.of_source(conn, scope, source)
+
+
+def of_batch(caps: Capabilities, scope: str, batch_id: str) -> list[DocumentKey]:
+    """Documents of a scope that a batch was about.
+
+    Raises:
+        NotFound: no such scope.
+    """
+    with caps.database.transaction("pipeline") as conn:
+        documents.get_scope(conn, scope)
+        return [key for key in documents.batch_keys(conn, batch_id) if key.scope == scope]
+
+
 def restore(caps: Capabilities, key: DocumentKey, *, actor: str, reason: str) -> Decided:
     """Bring a removed document back; what was published is found by the next query.
 

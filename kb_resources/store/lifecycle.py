@@ -12,7 +12,7 @@ from datetime import datetime
 
 from psycopg.rows import class_row
 
-from kb_resources.model import DocumentState
+from kb_resources.model import DocumentKey, DocumentState
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.sql import sql
 
@@ -147,3 +147,11 @@ def intervals(
                 "audiences": list(audiences or ()),
             },
         ).fetchall()
+
+
+def of_source(conn: Conn, scope: str, source: str) -> list[DocumentKey]:
+    """Documents that came from a source or from below it and are not gone; a trailing / is none."""
+    rows = conn.execute(
+        sql("documents_of_source"), {"scope": scope, "source": source.rstrip("/")}
+    ).fetchall()
+    return [DocumentKey(scope, str(row[0])) for row in rows]

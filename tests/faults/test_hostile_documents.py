@@ -11,6 +11,7 @@ import random
 import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,18 +77,11 @@ def lose_exactly(bench: Bench, tmp_path: Path, count: int, each: int) -> tuple[f
         state, reason = states[name]
         assert state in ("failed", "too_large"), (name, state)
         assert reason, name
-    pauses = [
-        (after - before, name) for (before, name), (after, _) in zip(ended, ended[1:], strict=False)
-    ]
     good = {name for _, name in ended} - lost
-    following = [
-        pause for (pause, name), (_, then) in zip(pauses, ended[1:], strict=True)
-        if name in lost and then in good
-    ]  # fmt: skip
-    others = [
-        pause for (pause, name), (_, then) in zip(pauses, ended[1:], strict=True)
-        if name in good and then in good
-    ]  # fmt: skip
+    following, others = [], []
+    for (before, name), (after, then) in pairwise(ended):
+        if then in good:
+            (following if name in lost else others).append(after - before)
     return max(following), max(others)
 
 

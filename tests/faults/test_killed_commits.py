@@ -1,8 +1,8 @@
-"""PostgreSQL killed in the middle of commits, all its processes at once: nothing acknowledged is lost.
+"""PostgreSQL killed in the middle of commits, all of it at once: nothing acknowledged is lost.
 
-Two clients publish editions without pause. The first one's commit is let through to the server, and a
-seeded moment later every process of the server is killed. What a client was told is done must be there
-after the restart; what it was not told may be there, but whole.
+Two clients publish editions without pause. The first one's commit is let through to the server, and
+a seeded moment later every process of the server is killed. What a client was told is done must be
+there after the restart; what it was not told may be there, but whole.
 """
 
 from __future__ import annotations

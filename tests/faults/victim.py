@@ -3,8 +3,8 @@
 Usage: `python victim.py`, settings in the environment; a JSON object a line on standard input:
 `{"scope", "document_id", "stage", "at"}`. It answers `killed`, `done N` (N calls were made, so that
 moments can be chosen) or `failed CODE`. `at` counts the calls that the stage's thread makes, of
-Python and of C functions alike: a moment lies before each statement, each file operation, each step
-of a computation. The process that dies is forked from one that has the modules and the model loaded.
+Python and of C functions alike: a moment lies before each statement, each file operation, each
+step of a computation. The process that dies is forked from one that has modules and model loaded.
 """
 
 from __future__ import annotations

@@ -48,3 +48,11 @@ where s.name = %(scope)s and d.document_id = %(document_id)s
   and (%(valid_at)s::timestamptz is null or x.valid @> %(valid_at)s::timestamptz)
   and (%(everyone)s or d.audiences = '{}' or d.audiences && %(audiences)s::text[])
 order by lower(x.known), lower(x.valid)
+
+-- name: documents_of_source
+-- Documents of a scope whose source, or the path or address it is named by, is :source or lies below.
+select d.document_id from kb.document d join kb.scope s using (scope_id)
+where s.name = %(scope)s and d.state not in ('removed', 'erased')
+  and (d.source_uri = %(source)s or starts_with(d.source_uri, %(source)s || '/')
+    or d.origin = %(source)s or starts_with(d.origin, %(source)s || '/'))
+order by d.document_id
