@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import lru_cache
 
 from kb_resources.lexical.analyzer import lexeme_number, passage_lexemes, references
 from kb_resources.lexical.fold import visible
 from kb_resources.lexical.stems import analysed_as
-from kb_resources.lexical.tokens import run_matches
+from kb_resources.lexical.tokens import run_matches, runs
 
 _STRETCH = re.compile(r"\S+")
 _LONGEST_MAPPED = 2_000
@@ -39,16 +39,18 @@ def highlights(text: str, language: str, lexemes: Collection[int]) -> tuple[tupl
     """
     language = analysed_as(language)
     wanted = frozenset(lexemes)
-    found: dict[str, bool] = {}
+    found = _runs(text)
+    words = {run[0] for run in found}
+    asked_for = {word for word in words if not wanted.isdisjoint(passage_lexemes(word, language))}
+    numbers = {word for word in words if word[0].isdigit()}
+    if not asked_for and not numbers:
+        return ()
     spans: list[tuple[int, int]] = []
     before, before_start = "", 0
-    for word, start, end in _runs(text):
-        asked_for = found.get(word)
-        if asked_for is None:
-            asked_for = found[word] = not wanted.isdisjoint(passage_lexemes(word, language))
-        if before and word[0].isdigit() and not wanted.isdisjoint(_referred(before, word)):
+    for word, start, end in found:
+        if before and word in numbers and not wanted.isdisjoint(_referred(before, word)):
             spans.append((before_start, end))
-        elif asked_for:
+        elif word in asked_for:
             spans.append((start, end))
         before, before_start = word, start
     return _merged(spans)
@@ -74,17 +76,26 @@ def _referred(before: str, word: str) -> list[int]:
     return [lexeme_number(name) for name in references((before, word))]
 
 
-def _runs(text: str) -> Iterator[_Run]:
+def _runs(text: str) -> list[_Run]:
     """The analyzer's runs, each with its place in the text."""
     if visible(text) == text:
-        for match in run_matches(text):
-            start, end = match.span()
-            yield match.group(), start, end
-        return
-    for stretch in _STRETCH.finditer(text):
-        offset = stretch.start()
-        for word, start, end in _stretch_runs(stretch.group()):
-            yield word, offset + start, offset + end
+        return _placed(text)
+    return [
+        (word, stretch.start() + start, stretch.start() + end)
+        for stretch in _STRETCH.finditer(text)
+        for word, start, end in _stretch_runs(stretch.group())
+    ]
+
+
+def _placed(text: str) -> list[_Run]:
+    """Runs of a clean text. What lies between two begins none, so each is the next of its like."""
+    found = []
+    at = 0
+    for word in runs(text):
+        start = text.find(word, at)
+        at = start + len(word)
+        found.append((word, start, at))
+    return found
 
 
 @lru_cache(maxsize=65_536)
@@ -92,7 +103,7 @@ def _stretch_runs(raw: str) -> tuple[_Run, ...]:
     """Runs of what stands between two spaces, with their places in it."""
     cleaned = visible(raw)
     if cleaned == raw:
-        return tuple((match.group(), *match.span()) for match in run_matches(raw))
+        return tuple(_placed(raw))
     reached, size = _map(raw), len(raw)
     found = []
     for match in run_matches(cleaned):

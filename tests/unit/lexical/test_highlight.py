@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kb_resources.lexical import analyze, analyze_query, highlights, surfaces
 from kb_resources.lexical.fold import visible
 from kb_resources.lexical.highlight import _runs
-from kb_resources.lexical.tokens import runs
+from kb_resources.lexical.tokens import run_matches, runs
 
 AWKWARD = st.text(
     alphabet=st.sampled_from(
@@ -66,6 +66,12 @@ def test_spans_are_ordered_disjoint_and_inside(text: str, query: str) -> None:
 @given(AWKWARD)
 def test_runs_are_those_that_the_index_holds(text: str) -> None:
     assert [word for word, _, _ in _runs(text)] == list(runs(visible(text)))
+
+
+@given(AWKWARD)
+def test_runs_stand_where_the_analyzer_finds_them(text: str) -> None:
+    clean = visible(text)
+    assert _runs(clean) == [(match.group(), *match.span()) for match in run_matches(clean)]
 
 
 @given(AWKWARD, st.sampled_from(["en", "de", "ru", "sr", "und"]))
