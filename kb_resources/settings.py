@@ -331,7 +331,7 @@ class Settings:
         "", "Chat endpoint of KB_CONVERT and KB_ENRICH (OpenAI-compatible).", _web_address
     )
     generate_model: str = _setting("", "Model asked at KB_GENERATE_URL.")
-    generate_key: str = _setting("", "API key of KB_GENERATE_URL.")
+    generate_key: str = _secret("", "API key of KB_GENERATE_URL.")
     generate_timeout_s: float = _setting(
         300.0,
         "Longest wait in seconds for one reply of KB_GENERATE_URL, retries included.",

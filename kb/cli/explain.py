@@ -10,7 +10,7 @@ from kb.cli.options import audience_option, json_option, scope_option
 from kb.cli.output import dump, paragraph, say, table
 
 if TYPE_CHECKING:
-    from kb_resources.retrieve import Explanation
+    from kb_resources.retrieve import Explanation, SectionNotes
 
 _LEXEMES = 20
 
@@ -62,6 +62,9 @@ def _print(found: Explanation) -> None:
             + (f"{found.valid_until:%Y-%m-%d %H:%M}" if found.valid_until else "now"),
         },
     )
+    if found.converted_by:
+        say(f"The body was written by {found.converted_by}, word for word from the source's text.")
+        say()
     say("Stages")
     table(
         ["stage", "seconds", "ended", "counts"],
@@ -97,6 +100,9 @@ def _print(found: Explanation) -> None:
     )
     say(paragraph(found.text, "  | "))
     say()
+    if found.notes:
+        print_notes(found.notes)
+        say()
     say(f"Lexemes ({len(found.lexemes)}, analyzer {found.analyzer})")
     table(
         ["weight", "passages", "words"],
@@ -122,6 +128,17 @@ def _print(found: Explanation) -> None:
     say("Checked now")
     for name, holds in found.checks.items():
         say(f"  {'yes' if holds else 'NO '}  {name}")
+
+
+def print_notes(notes: SectionNotes) -> None:
+    """Print what a model noted on a section, marked as its words."""
+    say(f"Noted by {notes.made_by}, not to be quoted")
+    for summary in (*notes.parent_summaries, notes.summary):
+        say(paragraph(summary, "  ~ "))
+    if notes.entities:
+        say("  names     " + ", ".join(f"{one.text} ({one.type})" for one in notes.entities))
+    if notes.keywords:
+        say("  keywords  " + ", ".join(notes.keywords))
 
 
 def _facts(title: str, facts: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from kb.cli.explain import print_notes
 from kb.cli.options import audience_option, json_option, scope_option
 from kb.cli.output import dump, say
 from kb.cli.search import print_hit
@@ -67,4 +68,6 @@ def context(
         return
     for hit in (*found.before, found.passage, *found.after):
         print_hit(hit, mark=">" if hit is found.passage else " ")
+    if found.notes:
+        print_notes(found.notes)
     say(f"link  {found.link}")

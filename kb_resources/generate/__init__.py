@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         notes_request,
         read_notes,
     )
-    from kb_resources.generate.sections import Section, sections
+    from kb_resources.generate.section import Section, sections
 else:
     __getattr__ = on_demand(
         __name__,
@@ -39,7 +39,7 @@ else:
                 "notes_request",
                 "read_notes",
             ),
-            "sections": ("Section", "sections"),
+            "section": ("Section", "sections"),
         },
     )
 

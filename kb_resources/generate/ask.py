@@ -60,8 +60,8 @@ class Answer:
     """What came of asking.
 
     Attributes:
-        outcome: `answered`, `cut_off`, `refused`, `empty`, or the code of the error that kept the
-            endpoint from answering.
+        outcome: `answered`, `cut_off`, `refused`, `empty`, or `endpoint_` and the code of the error
+            that kept it from answering (`endpoint_unavailable`).
         said: the reply, None where there is none.
     """
 
@@ -102,7 +102,7 @@ class Model:
         try:
             said = self.complete(request, self.reply_tokens)
         except KbError as error:
-            return Answer(error.code)
+            return Answer(f"endpoint_{error.code}")
         if said.refusal or said.finish == "content_filter":
             return Answer("refused", said)
         if said.finish == "length":

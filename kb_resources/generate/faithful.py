@@ -2,7 +2,8 @@
 
 Belongs here: the measure and its thresholds. A body that is quoted must be the document's own
 words, so nothing is weighed that could be counted: every sentence, heading, list item and cell has
-to stand in the source as an unbroken run of words, and no paragraph of the source may be missing.
+to stand in the source as an unbroken run of words, and every block of the source has to be there
+whole, but for short ones, which may be running heads.
 How the thresholds were found: docs/adr/0014-model-stages.md. Requirement P-08.
 """
 
@@ -11,16 +12,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate
 
 MIN_KEPT = 0.95
 """Share of the source's words: good conversions leave out running heads, .98 to 1 was measured."""
 MAX_ADDED = 0.02
 """Words beyond those of the source: what is said twice is found nowhere else."""
-_BLOCK_WORDS = 8
-_BLOCK_PAIRS = 0.7
+_SHORT_WORDS = 8
 
 _WORD = re.compile(r"[^\W_]+")
 # Where one thing ends and the next begins: sentences, lines, cells.
@@ -35,7 +35,7 @@ class Faithfulness:
         kept: share of the source's words that it has, 0..1.
         added: its words that the source lacks, counted with their number, as a share of its own.
         foreign: sentences, headings and cells that do not stand in the source.
-        lost: paragraphs of the source, of eight words or more, that it lacks.
+        lost: blocks of the source that it has in part, or lacks though they have eight words.
     """
 
     kept: float
@@ -70,15 +70,20 @@ def faithfulness(body: str, raw_text: str, converted: str) -> Faithfulness:
     Returns:
         The measure; marks, spaces and case do not count.
     """
-    source, made = _words(body), _words(converted)
-    had, has = Counter(source), Counter(made)
-    known = had | Counter(_words(raw_text))
-    pairs = set(pairwise(made))
+    source, beside = _Source(_words(body)), _Source(_words(raw_text))
+    foreign = sum(
+        not source.take(words) and not beside.take(words)
+        for piece in _BORDER.split(converted)
+        if (words := _words(piece))
+    )
+    blocks = [len(_words(block)) for block in body.split("\n\n")]
+    made = _words(converted)
+    known = Counter(source.words) | Counter(beside.words)
     return Faithfulness(
-        kept=sum((had & has).values()) / max(1, len(source)),
-        added=sum((has - known).values()) / max(1, len(made)),
-        foreign=_foreign(converted, (source, _words(raw_text))),
-        lost=sum(_is_lost(block, pairs) for block in body.split("\n\n")),
+        kept=sum(source.taken) / max(1, len(source.words)),
+        added=sum((Counter(made) - known).values()) / max(1, len(made)),
+        foreign=foreign,
+        lost=sum(_is_lost(taken) for taken in source.in_blocks(blocks)),
     )
 
 
@@ -86,32 +91,38 @@ def _words(text: str) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
 
 
-def _foreign(converted: str, sources: Sequence[list[str]]) -> int:
-    """Pieces that are no run of words of any source; looked for behind the piece before first."""
-    joined = [f" {' '.join(words)} " for words in sources]
-    at = [0] * len(joined)
-    foreign = 0
-    for run in _runs(converted):
-        for nth, text in enumerate(joined):
-            found = text.find(run, at[nth])
-            found = text.find(run) if found < 0 else found
-            if found >= 0:
-                at[nth] = found
-                break
-        else:
-            foreign += 1
-    return foreign
+class _Source:
+    """A text whose words are taken in unbroken runs; `taken` has a 1 for each that was."""
+
+    def __init__(self, words: list[str]) -> None:
+        self.words = words
+        self.taken = bytearray(len(words))
+        self._joined = f" {' '.join(words)} "
+        lengths = accumulate((len(word) + 1 for word in words), initial=0)
+        self._starts = {start: nth for nth, start in enumerate(lengths)}
+        self._at = 0
+
+    def take(self, words: list[str]) -> bool:
+        """Take a run: the next one behind the run before, else the first; False without one."""
+        run = f" {' '.join(words)} "
+        found = self._joined.find(run, self._at)
+        found = self._joined.find(run) if found < 0 else found
+        if found < 0:
+            return False
+        first = self._starts[found]
+        self.taken[first : first + len(words)] = b"\1" * len(words)
+        self._at = found + len(run) - 1
+        return True
+
+    def in_blocks(self, sizes: Iterable[int]) -> Iterator[bytes]:
+        """`taken`, cut at the borders of blocks with so many words."""
+        start = 0
+        for size in sizes:
+            yield bytes(self.taken[start : start + size])
+            start += size
 
 
-def _runs(text: str) -> Iterator[str]:
-    for piece in _BORDER.split(text):
-        if words := _words(piece):
-            yield f" {' '.join(words)} "
-
-
-def _is_lost(block: str, pairs: set[tuple[str, str]]) -> bool:
-    words = _words(block)
-    if len(words) < _BLOCK_WORDS:
-        return False
-    own = list(pairwise(words))
-    return sum(pair in pairs for pair in own) < _BLOCK_PAIRS * len(own)
+def _is_lost(taken: bytes) -> bool:
+    """Whether a block is there in part, or not at all though it is no running head."""
+    there = sum(taken)
+    return there < len(taken) and (there > 0 or len(taken) >= _SHORT_WORDS)

@@ -1,7 +1,7 @@
 """Notes on a section: a summary, the entities it names, keywords.
 
 Belongs here: the request, and what of a reply counts. What does not: which sections are asked
-about (`sections`, `stages.enrich`). Notes are a model's words about a text: shown beside it, never
+about (`section`, `stages.enrich`). Notes are a model's words about a text: shown beside it, never
 quoted. Requirements W-08 and W-09.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kb_resources.generate.ask import Model, Request, text_request
-from kb_resources.generate.sections import LONGEST_REQUEST, SUMMARY_CHARS
+from kb_resources.generate.section import LONGEST_REQUEST, SUMMARY_CHARS
 
 ENRICH_VERSION = "enrich-1"
 """Raised with the prompt: older notes are made anew."""

@@ -15,6 +15,7 @@ from kb_resources.retrieve.highlight import highlight
 from kb_resources.retrieve.hit import Hit, SearchResult, deep_link
 from kb_resources.retrieve.outline import Outline, OutlineNode, document_outline
 from kb_resources.retrieve.retriever import Retriever, SearchFilters
+from kb_resources.retrieve.section_notes import NamedEntity, SectionNotes
 
 __all__ = [
     "Collapsed",
@@ -24,12 +25,14 @@ __all__ = [
     "Explanation",
     "Hit",
     "Joined",
+    "NamedEntity",
     "Outline",
     "OutlineNode",
     "PassageContext",
     "Retriever",
     "SearchFilters",
     "SearchResult",
+    "SectionNotes",
     "Synonyms",
     "collapse",
     "deep_link",

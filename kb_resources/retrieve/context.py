@@ -14,6 +14,7 @@ from kb_resources.errors import InputError
 from kb_resources.model import Principal
 from kb_resources.retrieve.hit import Hit
 from kb_resources.retrieve.retriever import Database
+from kb_resources.retrieve.section_notes import SectionNotes, section_notes
 from kb_resources.retrieve.visible import asked_id, held_audiences, no_passage, readable_scope
 from kb_resources.store import reading
 
@@ -29,12 +30,14 @@ class PassageContext:
         before: passages before it, in reading order; fewer at the document's start.
         after: passages after it.
         link: opens the passage in the page of this knowledge base, relative to its address.
+        notes: what a model noted on the section around it, where KB_ENRICH is on.
     """
 
     passage: Hit
     before: tuple[Hit, ...]
     after: tuple[Hit, ...]
     link: str
+    notes: SectionNotes | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON-serialisable form."""
@@ -43,6 +46,7 @@ class PassageContext:
             "before": [hit.to_json() for hit in self.before],
             "after": [hit.to_json() for hit in self.after],
             "link": self.link,
+            "notes": self.notes and self.notes.to_json(),
         }
 
 
@@ -89,6 +93,8 @@ def passage_context(
             before=before,
             after=after,
         )
+        asked = next((row for row in rows if row["step"] == 0), None)
+        notes = section_notes(conn, asked) if asked else None
     around: dict[int, Hit] = {row.pop("step"): Hit.from_row(row) for row in rows}
     if 0 not in around:
         raise no_passage(passage_id, name)
@@ -97,6 +103,7 @@ def passage_context(
         before=_ordered(around, range(-before, 0)),
         after=_ordered(around, range(1, after + 1)),
         link=around[0].link,
+        notes=notes,
     )
 
 

@@ -15,6 +15,7 @@ from kb_resources.lexical import ANALYZER_VERSION, surfaces
 from kb_resources.model import Principal, content_hash
 from kb_resources.model.chunk import embedding_input
 from kb_resources.retrieve.retriever import Database
+from kb_resources.retrieve.section_notes import SectionNotes, section_notes
 from kb_resources.retrieve.visible import asked_id, held_audiences, no_passage, readable_scope
 from kb_resources.store import reading
 
@@ -97,6 +98,8 @@ class Explanation:
         lexemes: heaviest first.
         vectors: one per model.
         checks: what was recomputed now, by name: whether it agrees with what is stored.
+        converted_by: model and prompt that wrote the body, None where parsing gave it.
+        notes: what a model noted on the section around it.
     """
 
     scope: str
@@ -134,6 +137,8 @@ class Explanation:
     lexemes: tuple[Lexeme, ...]
     vectors: tuple[Vector, ...]
     checks: Mapping[str, bool]
+    converted_by: str | None = None
+    notes: SectionNotes | None = None
 
     def to_json(self) -> dict[str, Any]:
         """JSON-serialisable form; times as ISO 8601."""
@@ -170,6 +175,7 @@ def explain_passage(
             raise no_passage(passage_id, name)
         weights = _weights(row["weights"])
         known = reading.frequencies(conn, name, weights)
+        notes = section_notes(conn, row)
     ledger = row["ledger"]
     return Explanation(
         scope=name,
@@ -207,6 +213,8 @@ def explain_passage(
         lexemes=_lexemes(row, weights, known),
         vectors=tuple(Vector(**vector) for vector in row["vectors"]),
         checks=_checks(row),
+        converted_by=row["converted_by"],
+        notes=notes,
     )
 
 

@@ -76,6 +76,12 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
         )
 
 
+def _only_one(section: Section) -> Section | None:
+    """The section inside that is all of it, and whose notes are its own."""
+    [inside, *others] = section.parts or (None,)
+    return inside if isinstance(inside, Section) and not others else None
+
+
 @dataclass(slots=True)
 class _Work:
     """One document's notes while they are made.
@@ -105,6 +111,9 @@ class _Work:
         """All sections, those below before those above."""
         for section, depth in root.bottom_up():
             text = self._text(section)
+            if (inside := _only_one(section)) is not None:
+                self.shown[section.node_id] = self.shown[inside.node_id]
+                continue
             self.shown[section.node_id] = text
             if section.chars < THRESHOLD_CHARS:
                 continue

@@ -29,6 +29,14 @@ def known_notes(conn: Conn, scope_id: int, enricher: str, hashes: Sequence[str])
     return {row["node_hash"]: row["notes"] for row in rows(conn, "known_notes", given)}
 
 
+def notes_around(
+    conn: Conn, scope: str, document_id: str, version: int, byte_start: int, byte_end: int
+) -> list[Row]:
+    """Notes on the sections around a span of a body, outermost first: `enricher`, `notes`."""
+    given = {"scope": scope, "document_id": document_id, "version": version}
+    return rows(conn, "passage_notes", given | {"byte_start": byte_start, "byte_end": byte_end})
+
+
 def replace_notes(
     conn: Conn, row: DocumentRow, enricher: str, notes: Iterable[Mapping[str, Any]]
 ) -> None:

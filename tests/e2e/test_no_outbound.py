@@ -28,16 +28,18 @@ open(os.environ["OUTBOUND"] + ".processes", "a").write("x")
 """
 
 
-@pytest.mark.requirement("O-60", "W-08", "P-82")
+@pytest.mark.requirement("O-60", "P-08", "W-08", "P-82")
 def test_an_ingest_and_a_search_connect_to_nothing(kb: Any, tmp_path: Path) -> None:
     """The commands' own processes are watched; the parsing child, which takes no variable of ours,
-    is offered addresses that a listener here would see it fetch."""
+    is offered addresses that a listener here would see it fetch. A model for bodies and notes is
+    named there too, and not turned on."""
     (tmp_path / "watch").mkdir()
     (tmp_path / "watch" / "sitecustomize.py").write_text(WATCH)
     log = tmp_path / "outbound"
     watched = {"PYTHONPATH": str(tmp_path / "watch"), "OUTBOUND": str(log)}
     with socket.create_server(("127.0.0.1", 0)) as bait:
         there = f"http://127.0.0.1:{bait.getsockname()[1]}"
+        watched |= {"KB_GENERATE_URL": f"{there}/v1", "KB_GENERATE_MODEL": "tiny"}
         sources = tmp_path / "sources"
         sources.mkdir()
         (sources / "a.md").write_text(

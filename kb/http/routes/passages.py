@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from kb.http.guard import Viewer
 from kb.http.routes.documents import ScopeName
@@ -28,6 +28,24 @@ class PassageOut(HitOut):
     link: str
 
 
+class EntityOut(BaseModel):
+    """A name that stands in a section; the score is the model's own, 0..1."""
+
+    text: str
+    type: str
+    score: float
+
+
+class NotesOut(BaseModel):
+    """What a model noted on a section: its words, not the document's."""
+
+    summary: str
+    entities: list[EntityOut]
+    keywords: list[str]
+    parent_summaries: list[str] = Field(description="Of the sections around, the document's first.")
+    made_by: str
+
+
 class ContextOut(BaseModel):
     """A passage between its neighbours, in reading order."""
 
@@ -35,6 +53,7 @@ class ContextOut(BaseModel):
     before: list[HitOut]
     after: list[HitOut]
     link: str
+    notes: NotesOut | None = Field(description="Null where KB_ENRICH made none.")
 
 
 @router.get("/{scope}/{passage_id}", response_model=PassageOut)

@@ -57,7 +57,8 @@ from kb.passage where version_key = %(version_key)s order by ordinal
 -- name: explain_passage
 -- What is stored about one passage, from the bytes it came from to its lexical row.
 select p.passage_key, s.name as scope, d.document_id, d.origin as source, d.audiences, v.version,
-  v.digest, v.media_type, v.size_bytes, v.name, v.title, v.created_at as stored_at,
+  v.digest, v.converted_by, v.media_type, v.size_bytes, v.name, v.title,
+  v.created_at as stored_at,
   p.passage_id, p.heading_path, p.page, p.locator, p.byte_start, p.byte_end, p.char_start,
   p.char_end, p.content_hash, p.embed_hash, p.token_count, p.language, p.context, p.text,
   x.bm::text as weights, x.valid_from, x.valid_until, l.analyzer, l.counted,
