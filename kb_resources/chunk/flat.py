@@ -19,7 +19,7 @@ from kb_resources.chunk.drafts import Draft
 from kb_resources.chunk.graphemes import next_border
 from kb_resources.chunk.layout import Chunkable, Placed, Run, runs
 from kb_resources.chunk.options import ChunkOptions
-from kb_resources.chunk.sentences import sentence_breaks
+from kb_resources.chunk.sentences import last_sentence_break
 from kb_resources.model import Block
 
 _PARAGRAPH: Final = re.compile(r"(?:\r\n|\n|\r)[ \t]*(?:\r\n|\n|\r)")
@@ -47,18 +47,19 @@ def flat_cuts(text: str, start: int, end: int, size: int) -> list[int]:
 
 def _cut(text: str, start: int, limit: int, end: int) -> int:
     half = start + (limit - start) // 2
-    finders: tuple[Callable[[], list[int]], ...] = (
-        lambda: [m.end() for m in _PARAGRAPH.finditer(text, half, limit)],
-        lambda: [m.end() for m in _LINE.finditer(text, half, limit)],
-        lambda: [cut for cut in sentence_breaks(text, start, limit) if cut > half],
-        lambda: [m.end() for m in _WORD.finditer(text, half, limit)],
+    cut = (
+        _last(_PARAGRAPH, text, half, limit)
+        or _last(_LINE, text, half, limit)
+        or last_sentence_break(text, start, limit, half)
+        or _last(_WORD, text, half, limit)
     )
-    for find in finders:
-        cuts = find()
-        if cuts:
-            limit = cuts[-1]
-            break
-    return next_border(text, limit, start, end)
+    return next_border(text, cut or limit, start, end)
+
+
+def _last(pattern: re.Pattern[str], text: str, start: int, end: int) -> int | None:
+    """Where the last match ends; None without one."""
+    ends = [match.end() for match in pattern.finditer(text, start, end)]
+    return ends[-1] if ends else None
 
 
 def flat_drafts(

@@ -18,6 +18,7 @@ from typing import Final
 
 _STOPS = r".!?…؟۔।。！？"
 _CLOSERS = r"\"'”’“»«›‹)\]}*_」』）"
+_TRAILING: Final = frozenset(_STOPS + _CLOSERS.replace("\\", ""))
 _OPENERS = "\"'“”„‚‘’«»‹›([{*_–—-¿¡ "
 # Begins with one character class, which the engine searches fast; the look-behind then sees to it
 # that a run of stops is looked at once, and nothing is tried twice.
@@ -40,6 +41,7 @@ class _Lexicon:
     may_end: frozenset[str]
     starters: frozenset[str]
     known: frozenset[str]
+    joined_ends: frozenset[str]
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +54,10 @@ def _lexicon() -> _Lexicon:
 
     classes = {key: merged(key) for key in ("never", "number", "unit", "may_end")}
     known = frozenset(word.rsplit(" ", 1)[-1] for words in classes.values() for word in words)
-    return _Lexicon(**classes, starters=merged("starters"), known=known)
+    # How abbreviations of several parts end: after other words nothing before them is looked at.
+    parted = (word.replace(".", " ").split() for word in classes["never"] | classes["may_end"])
+    joined_ends = frozenset(parts[-1] for parts in parted if len(parts) > 1)
+    return _Lexicon(**classes, starters=merged("starters"), known=known, joined_ends=joined_ends)
 
 
 def sentence_breaks(text: str, start: int = 0, end: int | None = None) -> list[int]:
@@ -73,6 +78,22 @@ def sentence_breaks(text: str, start: int = 0, end: int | None = None) -> list[i
         for match in _CANDIDATE.finditer(text, start, stop)
         if _ends_sentence(text, match.start(), match.end(), start, stop)
     ]
+
+
+def last_sentence_break(text: str, start: int, end: int, after: int) -> int | None:
+    """The last of `sentence_breaks(text, start, end)` that lies beyond `after`, None without one.
+
+    Stops are judged from the end on, so that it costs what one sentence does.
+    """
+    position = after
+    while position > start and (text[position - 1].isspace() or text[position - 1] in _TRAILING):
+        position -= 1
+    for match in reversed(list(_CANDIDATE.finditer(text, position, end))):
+        if match.end() <= after:
+            return None
+        if _ends_sentence(text, match.start(), match.end(), start, end):
+            return match.end()
+    return None
 
 
 def _ends_sentence(text: str, at: int, after: int, start: int, end: int) -> bool:
@@ -108,7 +129,7 @@ def _stop_ends_sentence(text: str, at: int, first: int, start: int, end: int) ->
         return True
     word = text[begin:at]
     low = word.lower()
-    keys = _keys(text, begin, floor, low)
+    keys = _keys(text, begin, floor, low) if low in words.joined_ends else (low,)
     if not words.may_end.isdisjoint(keys):
         return True
     if not words.never.isdisjoint(keys):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_resources.chunk.sentences import sentence_breaks
+from kb_resources.chunk.sentences import last_sentence_break, sentence_breaks
 
 # A bar marks each place where a sentence ends; nowhere else may one be found.
 EXAMPLES = [
@@ -97,6 +97,34 @@ def test_breaks_ascend_inside_the_text_and_follow_white_space(text: str) -> None
     breaks = sentence_breaks(text)
     assert breaks == sorted(set(breaks))
     assert all(0 < at < len(text) and text[at - 1].isspace() for at in breaks)
+
+
+PIECES = [
+    "Haus",
+    "usw",
+    "z. B",
+    "т. нар",
+    "Art",
+    "et al",
+    "5",
+    "IV",
+    "a",
+    ".",
+    "?!",
+    "»",
+    ")",
+    " ",
+    "\n",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.data())
+def test_the_last_break_beyond_a_place_is_the_last_of_all_breaks_there(text: str, data) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    after = data.draw(st.integers(start, end))
+    beyond = [at for at in sentence_breaks(text, start, end) if at > after]
+    assert last_sentence_break(text, start, end, after) == (beyond[-1] if beyond else None)
 
 
 @pytest.mark.parametrize(
