@@ -57,6 +57,10 @@ _SHAPE = """
     ))
 """
 
+# What commands print is as wide as the terminal, and tests read it.
+os.environ["COLUMNS"] = "100"
+os.environ.pop("FORCE_COLOR", None)
+
 settings.register_profile(
     "ci",
     max_examples=30,

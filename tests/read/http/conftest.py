@@ -135,7 +135,7 @@ class Client:
             "POST", "/api/v1/documents", fields={"file": (name, data), "scope": "acme", **fields}
         )
 
-    def done(self, job_id: str, within_s: float = 90.0) -> Any:
+    def done(self, job_id: str, within_s: float = 240.0) -> Any:
         """The job once it has ended."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 import urllib3
 
-from kb.cli.group import cli
 from kb.cli.errors import guard
+from kb.cli.group import cli
 from kb_resources.settings import Settings, as_environment
 from tests.read.http.conftest import ROOT, serving
 
@@ -130,7 +130,7 @@ def served_once(environment: dict[str, str], use: Callable[[str], None]) -> str:
                 printed += line
             use(re.search(r"http://\S+", printed)[0])  # type: ignore[index]
             child.send_signal(signal.SIGINT)
-            assert child.wait(30) == 0
+            assert child.wait(240) == 0
         finally:
             child.kill()
     return printed
@@ -139,7 +139,7 @@ def served_once(environment: dict[str, str], use: Callable[[str], None]) -> str:
 @pytest.mark.requirement("P-56", "P-69")
 def test_kb_serve_from_nothing(home: dict[str, str]) -> None:
     def look(base: str) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while True:
             try:
                 if urllib3.request("GET", f"{base}/ready", retries=False).status == 200:

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import uvicorn
@@ -28,10 +28,27 @@ class Impatient(listening.BoundedProtocol):
 
 
 class Paced(listening.BoundedProtocol):
-    """Looks every three seconds; all bodies but uploads are late by then."""
+    """A deadline comes with every 64 KiB; all bodies but uploads are late by then."""
 
-    head_s = 3.0
-    body_s = 0.1
+    body_s = 0.0
+    seen = 0
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self.seen += len(data)
+        if self.seen >= 2**16 and self._awaited == "body":
+            self.seen = 0
+            self._due()
+
+
+class Noted(listening.BoundedProtocol):
+    """Notes the deadlines that it sets, in seconds, and None where it ends one."""
+
+    noted: ClassVar[list[float | None]] = []
+
+    def _again(self, seconds: float | None) -> None:
+        self.noted.append(seconds)
+        super()._again(seconds)
 
 
 async def answering(scope: Any, receive: Any, send: Any) -> None:
@@ -169,16 +186,17 @@ def test_an_upload_may_take_long_as_long_as_it_comes(path: bytes, in_time: bool)
         with suppress(ConnectionError):
             for _ in range(parts):
                 connection.sendall(part)
-                time.sleep(0.1)
         assert told(connection).startswith(b"HTTP/1.1 200") is in_time
 
 
-def test_requests_after_one_another_have_each_their_own_time(impatient: Connect) -> None:
-    connection = impatient()
-    for _ in range(8):
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
-        time.sleep(0.1)
+def test_requests_after_one_another_have_each_their_own_time() -> None:
+    """The first head's deadline ends with it; between requests none of ours runs."""
+    with running(listening.configured(answering, Noted)) as connect:
+        connection = connect()
+        for _ in range(8):
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        assert Noted.noted == [listening.HEAD_S, None]
 
 
 def test_more_connections_than_allowed_are_turned_away() -> None:

@@ -64,7 +64,7 @@ def serving(app: Any) -> Iterator[str]:
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 240
         while not server.started:
             assert time.monotonic() < deadline, "the server did not start"
             time.sleep(0.01)
