@@ -13,12 +13,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from kb_resources.errors import InputError, IntegrityError, NotFound, UnavailableError
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+DIGEST = re.compile(r"[0-9a-f]{64}")
 _TEMPORARY = ".incoming-"
 
 
@@ -48,6 +49,14 @@ class BlobStore(Protocol):
 
     def iter(self) -> Iterator[str]:
         """Digests of all blobs, in no particular order."""
+        ...
+
+    def sweep(self, before: datetime) -> int:
+        """Delete what writers that were killed left half written before an aware instant.
+
+        Returns:
+            How many files that were.
+        """
         ...
 
 
@@ -128,8 +137,18 @@ class FolderBlobStore:
         for folder in self._root.iterdir():
             if folder.is_dir() and len(folder.name) == 2:
                 for file in folder.iterdir():
-                    if _DIGEST.fullmatch(folder.name + file.name):
+                    if DIGEST.fullmatch(folder.name + file.name):
                         yield folder.name + file.name
+
+    def sweep(self, before: datetime) -> int:
+        """See `BlobStore.sweep`."""
+        swept = 0
+        for file in self._root.glob(f"??/{_TEMPORARY}*"):
+            with contextlib.suppress(FileNotFoundError):  # its writer lives, and is through
+                if file.stat().st_mtime < before.timestamp():
+                    file.unlink()
+                    swept += 1
+        return swept
 
     def _path(self, digest: str) -> Path:
         checked = valid_digest(digest)
@@ -152,7 +171,7 @@ class FolderBlobStore:
 
 def valid_digest(digest: str) -> str:
     """The digest, or InputError when it is no lowercase SHA-256 (so no path can hide in it)."""
-    if not _DIGEST.fullmatch(digest):
+    if not DIGEST.fullmatch(digest):
         raise InputError(
             f"{digest!r} is not a digest.", next_step="Give 64 lowercase hexadecimal digits."
         )

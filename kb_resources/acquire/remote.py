@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
-from kb_resources.acquire.blobs import valid_digest, verify
+from kb_resources.acquire.blobs import DIGEST, valid_digest, verify
 from kb_resources.errors import NotFound, UnavailableError
 
 
@@ -81,8 +82,12 @@ class RemoteBlobStore:
         for path in self._fs.find(self._root):
             folder, _, name = str(path).rpartition("/")
             digest = folder[-2:] + name
-            if len(digest) == 64:
+            if DIGEST.fullmatch(digest):
                 yield digest
+
+    def sweep(self, before: datetime) -> int:  # noqa: ARG002
+        """See `BlobStore.sweep`; object stores show nothing that is half written."""
+        return 0
 
     def _path(self, digest: str) -> str:
         checked = valid_digest(digest)

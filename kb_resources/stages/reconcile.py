@@ -9,13 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 from kb_resources.acquire import Acquired
-from kb_resources.errors import KbError
-from kb_resources.model import DocumentKey
+from kb_resources.errors import KbError, NotFound
+from kb_resources.model import DocumentKey, DocumentState
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.erase import Eraser
 from kb_resources.store import documents, erasure, passages, reconcile
+from kb_resources.store.documents import ScopeRow
+
+UNPUBLISHED = "indexed_but_not_published"
+_HALF_WRITTEN_FOR = timedelta(days=1)
+"""After so long a file that a blob is written to has no writer any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +58,14 @@ def reconcile_stores(caps: Capabilities) -> list[Difference]:
             mended = reconcile.mend_readers(conn, row) > 0
         step = "" if mended else "Ingest the document again."
         found.append(Difference("readers", str(key), mended, step))
-    for row, key in validity:
-        with caps.database.transaction("pipeline") as conn:
-            documents.lock(conn, row)
-            reconcile.mend_validity(conn, row)
-            left = row in {again for again, _ in reconcile.drifted_validity(conn)}
-        step = "Ingest the document again." if left else ""
-        found.append(Difference("validity", str(key), not left, step))
+    found += _validity(caps, validity)
     for row, key in wrongly:
         with caps.database.transaction("pipeline") as conn:
             passages.remove(conn, row, caps.clock())
         found.append(Difference("removed_but_published", str(key), True))
-    found += [_reopened(caps, key) for _, key in unpublished]
+    found += [
+        Difference(UNPUBLISHED, str(key), True) for _, key in unpublished if _reopen(caps, key)
+    ]
     if staged:
         found.append(Difference("stale_staging", f"{staged} rows", True))
     return found
@@ -97,9 +99,14 @@ def _blobs(caps: Capabilities) -> Iterator[Difference]:
     with caps.database.transaction("pipeline") as conn:
         scopes = [documents.get_scope(conn, row["name"]) for row in documents.list_scopes(conn)]
         wanted = erasure.wanted_blobs(conn)
+    by_scope: dict[str, set[str]] = {}
+    for name, digest in wanted:
+        by_scope.setdefault(name, set()).add(digest)
     for scope in scopes:
         store = caps.blobs(scope.name)
-        needed = {digest for name, digest in wanted if name == scope.name}
+        if swept := store.sweep(caps.clock() - _HALF_WRITTEN_FOR):
+            yield Difference("half_written_blob", f"{scope.name}: {swept} files", True)
+        needed = by_scope.get(scope.name, set())
         there = set(store.iter())
         for digest in sorted(there - needed):
             with caps.database.transaction("pipeline") as conn:
@@ -110,26 +117,54 @@ def _blobs(caps: Capabilities) -> Iterator[Difference]:
                 yield Difference("orphan_blob", f"{scope.name}/{digest}", True)
         for digest in sorted(needed - there):
             if not store.exists(digest):
-                yield _fetched_again(caps, scope.name, digest)
+                yield from _fetched_again(caps, scope, digest)
 
 
-def _fetched_again(caps: Capabilities, scope: str, digest: str) -> Difference:
-    """Bytes that are gone may still stand at their source."""
+def _fetched_again(caps: Capabilities, scope: ScopeRow, digest: str) -> Iterator[Difference]:
+    """Bytes that are gone may still stand at their source; nothing where nobody needs them now."""
+    subject = f"{scope.name}/{digest}"
     with caps.database.transaction("pipeline") as conn:
-        sources = reconcile.sources_of(conn, scope, digest)
+        sources = reconcile.sources_of(conn, scope.name, digest)
     for uri in sources:
         try:
             got = caps.read(uri)
         except KbError:  # gone, or not to be read: the next source, or the backup
             continue
         if isinstance(got, Acquired) and got.digest == digest:
-            caps.blobs(scope).put(got.data)
-            return Difference("missing_blob", f"{scope}/{digest}", True)
-    return Difference("missing_blob", f"{scope}/{digest}", False, "Restore the blob from a backup.")
-
-
-def _reopened(caps: Capabilities, key: DocumentKey) -> Difference:
-    """Pending documents are taken up by the next run."""
+            with caps.database.transaction("pipeline") as conn:
+                if erasure.bytes_used(conn, scope.scope_id, digest):
+                    caps.blobs(scope.name).put(got.data)
+                    yield Difference("missing_blob", subject, True)
+            return
     with caps.database.transaction("pipeline") as conn:
-        documents.reopen(conn, documents.load_locked(conn, key))
-    return Difference("indexed_but_not_published", str(key), True)
+        needed = erasure.bytes_used(conn, scope.scope_id, digest)
+    if needed:
+        yield Difference("missing_blob", subject, False, "Restore the blob from a backup.")
+
+
+def _validity(caps: Capabilities, drifted: reconcile.Found) -> list[Difference]:
+    for row, _ in drifted:
+        with caps.database.transaction("pipeline") as conn:
+            documents.lock(conn, row)
+            reconcile.mend_validity(conn, row)
+    if not drifted:
+        return []
+    with caps.database.transaction("pipeline") as conn:
+        left = {row for row, _ in reconcile.drifted_validity(conn)}
+    step = "Ingest the document again."
+    return [
+        Difference("validity", str(key), row not in left, step if row in left else "")
+        for row, key in drifted
+    ]
+
+
+def _reopen(caps: Capabilities, key: DocumentKey) -> bool:
+    """Back to pending, where the next run takes it up; False where it was decided about since."""
+    try:
+        with caps.database.transaction("pipeline") as conn:
+            row = documents.load_locked(conn, key)
+            if row.state == DocumentState.INDEXED:
+                documents.reopen(conn, row)
+            return row.state == DocumentState.INDEXED
+    except NotFound:  # erased
+        return False

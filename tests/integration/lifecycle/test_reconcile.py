@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from kb_resources.stages import removal
 from kb_resources.stages.reconcile import Difference, reconcile_stores
+from kb_resources.store import documents, erasure, reconcile
 
 if TYPE_CHECKING:
+    from kb_resources.store.documents import Conn
     from tests.integration.line.conftest import Bench
 
 LEAVE = "# Leave\n\nEvery employee has thirty days of paid annual leave in a calendar year.\n"
@@ -39,6 +43,10 @@ def test_stores_that_agree_give_nothing(bench: Bench) -> None:
 
 def test_bytes_that_nobody_needs_are_deleted(bench: Bench) -> None:
     bench.ingest("leave.md", LEAVE)
+    half = _blob_files(bench)[0].with_name(".incoming-killed")
+    half.write_bytes(b"half of some")
+    os.utime(half, (0, 0))
+    assert _found(bench) == [("half_written_blob", True)]
     bench.line.capabilities.blobs("acme").put(b"left by a crash")
     assert _found(bench) == [("orphan_blob", True)]
     assert len(_blob_files(bench)) == 1
@@ -79,6 +87,27 @@ def test_a_document_of_which_nothing_is_found_is_taken_up_again(bench: Bench) ->
     _break(bench, "delete from kb.lex")
     assert ("indexed_but_not_published", True) in _found(bench)
     assert bench.state(key)[0] == "pending"
+
+
+def test_what_is_decided_while_stores_are_compared_is_left_as_it_is(bench: Bench) -> None:
+    """A removal and an erasure between finding a document and mending it."""
+    keys = [bench.ingest(f"{n}.md", LEAVE.replace("thirty", n)) for n in ("one", "two", "three")]
+    _break(bench, "delete from kb.lex")
+    caps = bench.line.capabilities
+
+    def decide(conn: Conn) -> int:
+        removal.remove(caps, keys[0], actor="test", reason="gone")
+        with caps.database.transaction("pipeline") as other:
+            row = documents.load_locked(other, keys[1])
+            erasure.erase_rows(other, row.document_key, alias="erased-1", reason="asked")
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reconcile, "drop_stale_staging", decide)
+        found = reconcile_stores(caps)
+    unpublished = [item.subject for item in found if item.kind == "indexed_but_not_published"]
+    assert unpublished == [str(keys[2])]
+    assert [bench.state(key)[0] for key in (keys[0], keys[2])] == ["removed", "pending"]
 
 
 def test_a_removed_document_that_is_still_found_leaves_search(bench: Bench) -> None:

@@ -7,8 +7,10 @@ import os
 import sys
 import threading
 import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from kb_resources.acquire import BlobStore, FolderBlobStore, open_blob_store
@@ -38,6 +40,30 @@ def test_blobs_are_listed_and_deleted_once(store: BlobStore) -> None:
         assert store.delete(digest)
         assert not store.delete(digest)
         assert not store.exists(digest)
+
+
+def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    store = FolderBlobStore(tmp_path)
+    digest = store.put(b"hello")
+    folder = tmp_path / digest[:2]
+    for name, day in ((".incoming-dead", 1), (".incoming-alive", 3)):
+        (folder / name).write_bytes(b"hel")
+        at = datetime(2026, 5, day, tzinfo=UTC).timestamp()
+        os.utime(folder / name, (at, at))
+    os.utime(folder / digest[2:], (0, 0))
+    assert store.sweep(datetime(2026, 5, 2, tzinfo=UTC)) == 1
+    assert sorted(file.name for file in folder.iterdir()) == [".incoming-alive", digest[2:]]
+    assert FolderBlobStore(tmp_path / "none").sweep(datetime(2026, 5, 2, tzinfo=UTC)) == 0
+
+
+def test_only_digests_are_listed() -> None:
+    place = f"memory://{uuid.uuid4().hex}/blobs"
+    store = open_blob_store(place)
+    digest = store.put(b"hello")
+    filesystem, root = fsspec.core.url_to_fs(place)
+    filesystem.pipe_file(f"{root}/zz/{'z' * 62}", b"of somebody else")
+    assert list(store.iter()) == [digest]
+    assert store.sweep(datetime(2026, 5, 2, tzinfo=UTC)) == 0
 
 
 def test_a_missing_blob_is_not_found(store: BlobStore) -> None:
