@@ -17,6 +17,7 @@ from kb_resources.errors import InputError, UnavailableError
 from kb_resources.model import Principal
 from kb_resources.retrieve import asking, expand
 from kb_resources.store import search as statements
+from kb_resources.store import vectors
 from kb_resources.store.documents import no_scope
 
 if TYPE_CHECKING:
@@ -119,6 +120,17 @@ def given_vector(
             "The vector is not one of length 1.", next_step="Give what Retriever.embed gave."
         )
     return query.vector
+
+
+def key_of(
+    embedder: QueryEmbedder | None, scopes: Sequence[SearchScope], conn: Connection[Any]
+) -> int | None:
+    """Key of the model whose vectors are searched; None where the scopes have none by it."""
+    live = {scope.live: scope.live_key for scope in scopes if scope.live is not None}
+    if embedder is None or not live:
+        return None
+    known = live.get(embedder.model_id)
+    return vectors.model_key(conn, embedder.model_id) if known is None else known
 
 
 def check_vectors_there(scopes: Sequence[SearchScope]) -> None:

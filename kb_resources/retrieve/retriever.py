@@ -23,6 +23,7 @@ from kb_resources.retrieve.embedded import (
     QueryEmbedder,
     Questions,
     check_vectors_there,
+    key_of,
     no_vectors,
     text_of,
 )
@@ -32,7 +33,7 @@ from kb_resources.retrieve.live import LiveModels, ModelSwapped, again_when_swap
 from kb_resources.retrieve.log import RetrievalLog, check_correlation_id
 from kb_resources.retrieve.reranking import Reranker, at_least, check_least, order, reaches
 from kb_resources.retrieve.visible import held_audiences, no_passage, readable_scope
-from kb_resources.store import logs, vectors
+from kb_resources.store import logs
 from kb_resources.store import search as statements
 from kb_resources.store.documents import no_scope
 from kb_resources.store.search import SearchQuery
@@ -168,8 +169,7 @@ class Retriever:
                 asking.check_analyzer(visible[name])
             if self._live.learn(visible.values()) and embedder:
                 raise ModelSwapped
-            there = embedder if any(one.live for one in visible.values()) else None
-            model = vectors.model_key(conn, there.model_id) if there else None
+            model = key_of(embedder, list(visible.values()), conn)
             if mode == "vector" and vector is not None:
                 check_vectors_there(list(visible.values()))
             used = mode if mode == "text" or model is not None else _without_vectors(mode)

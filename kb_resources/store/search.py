@@ -32,12 +32,14 @@ class SearchScope:
         scope_id: its id.
         analyzer: of its lexical rows, None while nothing is published in it.
         live: identity of the model it is searched by, None while it has no vectors.
+        live_key: its key.
     """
 
     name: str
     scope_id: int
     analyzer: str | None
     live: str | None = None
+    live_key: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,7 @@
 -- name: search_scopes
 -- The scopes of a search that this connection may see, with what their lexical rows were made by
 -- and the model they are searched by.
-select s.name, s.scope_id, l.analyzer, m.model_id as live
-from kb.scope s left join kb.lexicon l using (scope_id)
-left join kb.generation g using (scope_id) left join kb.model m on m.model_key = g.live_key
-where s.name = any (%(scopes)s)
+select * from kb.search_scopes(%(scopes)s::text[])
 
 -- name: search
 -- One ranked page; see the comment on the function in migration 0017.
