@@ -23,6 +23,8 @@ const root = document.getElementById("content");
 const bar = document.getElementById("bar");
 let leave = null; // what the view in place wants done before the next
 let shown = ""; // the view in place, without its query
+let place = null; // where that view stands; one that comes late writes to a place nobody sees
+let turn = 0; // counts what the address asked for
 let arrived = false; // whether a view stood before: then the next one takes the focus
 
 /** What views may use: who is here and how to get elsewhere. */
@@ -71,29 +73,36 @@ async function follow() {
   sessionStorage.setItem("kb.scope", app.scope);
   drawBar(route);
   root.setAttribute("aria-busy", "true");
+  const mine = ++turn;
   const module = await view.load();
+  if (mine !== turn) return;
   const key = [route.view, ...route.parts].join("/");
   const same = key === shown;
   if (!same) {
     leave?.();
     leave = null;
     shown = key;
-    fill(root);
+    fill(root, place = h("div"));
     window.scrollTo(0, 0);
   }
+  const here = place;
   try {
-    leave = (await module.show(root, route, app, same)) || leave;
+    const end = await module.show(here, route, app, same);
+    if (here !== place) return end?.();
+    leave = end || leave;
     const placed = root !== document.activeElement && root.contains(document.activeElement);
     if (!same && !placed && arrived) root.querySelector("[data-focus]")?.focus({ preventScroll: true });
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (error.name === "AbortError" || here !== place) return;
     if (error.status === 401) return ended();
-    fill(root, failure(error, () => { shown = ""; follow(); }));
+    fill(here, failure(error, () => { shown = ""; follow(); }));
     announce(error.message);
   } finally {
-    root.removeAttribute("aria-busy");
-    root.dataset.view = route.view;
-    arrived = true;
+    if (mine === turn) {
+      root.removeAttribute("aria-busy");
+      root.dataset.view = route.view;
+      arrived = true;
+    }
   }
 }
 
@@ -104,6 +113,7 @@ function remembered() {
 function ended() {
   app.me = null;
   shown = "";
+  place = null;
   bar.hidden = true;
   signIn(root, app, "Your session has ended. Sign in again and you are back where you were.");
 }

@@ -23,7 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    expect,
+    sync_playwright,
+)
 
 from kb.ingesting import Options, ingest_paths
 from kb_resources.compose import embedded_server
@@ -32,6 +39,8 @@ from kb_resources.settings import Settings
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
 SCOPE = "handbook"
+_PATIENCE_MS = 60_000
+expect.set_options(timeout=_PATIENCE_MS)
 DOCUMENTS = (
     "en/annual-leave.md", "en/information-security.html", "en/lx40-data-sheet.pdf",
     "en/travel-and-expenses.md", "de/urlaubsregelung.md", "ru/komandirovki.md",
@@ -97,7 +106,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _until_ready(url: str, process: subprocess.Popen[str], wait_s: float = 60.0) -> None:
+def _until_ready(url: str, process: subprocess.Popen[str], wait_s: float = 240.0) -> None:
     last = time.monotonic() + wait_s
     while time.monotonic() < last:
         assert process.poll() is None, "the server ended before it was ready"
@@ -151,7 +160,7 @@ def _served(folder: Path, settings: Settings) -> Iterator[Site]:
             yield Site(url, key, settings, folder)
         finally:
             process.send_signal(signal.SIGINT)
-            process.communicate(timeout=30)
+            process.communicate(timeout=240)
 
 
 @pytest.fixture(scope="session")
@@ -191,7 +200,7 @@ class Reader:
 
 def _reader(site: Site, browser: Browser, **options: Any) -> Iterator[Reader]:
     context = browser.new_context(**options)
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(_PATIENCE_MS)
     answer = context.request.post(f"{site.url}/auth/session", data={"key": site.key})
     assert answer.status == 201
     page = context.new_page()

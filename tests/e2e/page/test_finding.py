@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
     from tests.e2e.page.conftest import Reader, Site
 
@@ -167,3 +167,22 @@ def test_addresses_become_links_only_when_asked_for(reader: Reader, site: Site) 
     expect(link).to_have_count(1)
     expect(link).to_have_attribute("href", "https://example.org/valves?a=1&b=2")
     expect(link).to_have_attribute("rel", re.compile("noopener.*noreferrer"))
+
+
+def test_a_view_that_comes_late_takes_nobodys_place(reader: Reader, site: Site) -> None:
+    document = site.hit("annual leave")["document_id"]
+    page = reader.open("docs/handbook")
+    held: list[Route] = []
+    page.route(f"**/api/v1/documents/handbook/{document}", lambda route: held.append(route))
+    with page.expect_request(f"**/api/v1/documents/handbook/{document}"):
+        page.goto(f"{site.url}/#/d/handbook/{document}")
+    page.goto(f"{site.url}/#/s/handbook")
+    field = page.get_by_role("searchbox", name="Question or words")
+    expect(field).to_be_visible()
+    with page.expect_response("**/body"):  # which the late view asks for once it is drawn
+        for route in held:
+            route.continue_()
+    expect(field).to_be_visible()
+    expect(page.locator(".doc-head")).to_have_count(0)
+    reader.settled()
+    assert reader.complaints == []
