@@ -20,6 +20,7 @@ _ERRORS = {
     "4XX": "What the caller can mend.",
     "500": "A defect; the correlation id leads to its place.",
     "501": "This server may not do that; `next_step` names what to configure.",
+    "502": "A model answered otherwise than it was asked to.",
     "503": "Something is away; try again after Retry-After.",
 }
 _REPLACED = ("HTTPValidationError", "ValidationError")

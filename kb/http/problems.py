@@ -35,6 +35,7 @@ _BY_CODE = {
     "read_only": 501,
     "request_too_large": 413,
     "unsupported_media_type": 415,
+    "malformed_reply": 502,
 }
 _BY_CLASS: tuple[tuple[type[KbError], int], ...] = (
     (InputError, 400),

@@ -145,6 +145,7 @@ class ChatEndpoint:
             raise IntegrityError(
                 f"The answer endpoint {self.destination} sent no message.",
                 next_step="Check that it speaks the chat completions API.",
+                code="malformed_reply",
             )
         usage = value.get("usage") or {}
         return Reply(

@@ -30,7 +30,7 @@ from kb_resources.answer.ground import (
     RejectReason,
     ground,
 )
-from kb_resources.errors import InputError, IntegrityError, NotFound, PolicyError
+from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError
 from kb_resources.model import Principal
 from kb_resources.retrieve import Hit
 from kb_resources.retrieve.visible import held_audiences, readable_scope
@@ -306,15 +306,17 @@ def place_in_version(conn: Conn, hit: Hit, found: Citation) -> Quotation:
     """A verified span of a passage with its place in the body.
 
     Raises:
-        IntegrityError: the version's text is gone or no longer holds the passage there.
+        ConflictError: the version's text is gone or no longer holds the passage there
+            (`changed_meanwhile`).
     """
     row = citations.text_of_version(conn, hit.scope, hit.document_id, hit.version)
     text = VersionText.from_row(row) if row else None
     made = quotation(hit, found.char_start, found.char_end, text) if text else None
     if made is None:
-        raise IntegrityError(
+        raise ConflictError(
             f"The text of {hit.document_id!r} version {hit.version} changed meanwhile.",
             next_step="Search again.",
+            code="changed_meanwhile",
         )
     return made
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kb.http.problems import status_of
 from kb.reader import Reader
 from kb_resources.answer.answer import Answer
 from kb_resources.answer.answerer import Answerer
@@ -260,8 +261,9 @@ def test_something_that_is_no_chat_endpoint_is_a_typed_error(
     library: World, chat: ChatServer, value: Any
 ) -> None:
     chat.replies = [value]
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError) as caught:
         ask(library, chat)
+    assert (caught.value.code, status_of(caught.value)) == ("malformed_reply", 502)
 
 
 @pytest.mark.requirement("P-31", "O-40")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from kb.reader import Reader
 from kb_resources.answer.citing import CitationStatus
-from kb_resources.answer.keeping import KeptCitation
-from kb_resources.errors import NotFound, PolicyError
+from kb_resources.answer.keeping import Citations, KeptCitation
+from kb_resources.errors import ConflictError, NotFound, PolicyError
 from kb_resources.model import Principal
+from kb_resources.retrieve import Hit
 from kb_resources.stages.citations import recheck_citations
 from tests.integration.search.conftest import START, World
 
@@ -187,3 +190,23 @@ def test_a_scope_sees_its_own_citations_only(world: World, reader: Reader) -> No
     assert reader.citations.kept(scope=other, principal=WHO) == []
     with pytest.raises(NotFound):
         reader.citations.check(scope=other, principal=WHO, citation_id=kept.citation_id)
+
+
+def test_a_passage_that_was_cut_anew_meanwhile_is_searched_again(
+    world: World, reader: Reader
+) -> None:
+    world.publish("leave", TEXTS)
+
+    class Before:
+        """Gives a passage as it was before its document was read anew."""
+
+        def passage(self, *given: Any, **named: Any) -> Hit:
+            hit = reader.retriever.passage(*given, **named)
+            return replace(hit, char_start=hit.char_start + 1, char_end=hit.char_end + 1)
+
+    passage_id = keep(world, reader).quotation.passage_id
+    with pytest.raises(ConflictError) as caught:
+        Citations(world.database, Before()).verify(
+            RULE, passage_id, scope=world.scope, principal=WHO
+        )
+    assert (caught.value.code, caught.value.retryable) == ("changed_meanwhile", True)
