@@ -7,6 +7,7 @@ page's history is kept for longer than a purge lasts.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 from kb_resources.bindings.launchpad import launchpad, partition
@@ -14,6 +15,9 @@ from kb_resources.model import DocumentState
 from kb_resources.store.usage import InNeed
 
 MAX_ROWS = 100
+MAX_ENTRIES = 12
+INLINE_CHARS = 1000
+_REASON_CHARS = 300
 
 WHAT_TO_DO: Mapping[DocumentState, str] = {
     DocumentState.FAILED: "Mend the cause, then retry.",
@@ -30,18 +34,32 @@ WHAT_TO_DO: Mapping[DocumentState, str] = {
 """What an operator does about a document in each of these states."""
 
 
-def needs_list(found: Sequence[InNeed]) -> str:
-    """Markdown: each document that waits, why, what to do, and links to where that is done."""
+def needs(found: Sequence[InNeed]) -> dict[str, str]:
+    """Markdown by name: links for all that failed, an entry for each document, the rest in one.
+
+    The UI shows an entry of less than `INLINE_CHARS` at once and hides a longer one behind a click.
+    """
     if not found:
-        return "Nothing waits for you."
-    parts = []
-    for scope in sorted({each.scope for each in found if each.state == DocumentState.FAILED}):
-        link = launchpad("kb_batch", {"scope": scope, "where": "failed"})
-        parts.append(f"[Retry all that failed in {scope}]({link})")
-    parts += [_item(each) for each in found[:MAX_ROWS]]
+        return {"waiting": "Nothing waits for you."}
+    shown, rest = found[:MAX_ENTRIES], found[MAX_ENTRIES:MAX_ROWS]
+    made = {}
+    if links := _retry_all(found):
+        made["retry_all"] = links
+    for number, each in enumerate(shown, 1):
+        made[f"waiting_{number:02}"] = _item(each)
+    if rest:
+        made["waiting_further"] = "\n\n".join(map(_item, rest))
     if len(found) > MAX_ROWS:
-        parts.append(f"The first {MAX_ROWS} are shown; `kb documents list` has them all.")
-    return "\n\n".join(parts)
+        made["waiting_more"] = f"Only {MAX_ROWS} are shown; `kb documents list` has them all."
+    return made
+
+
+def _retry_all(found: Sequence[InNeed]) -> str:
+    return "  \n".join(
+        f"[Retry all that failed in {scope}]"
+        f"({launchpad('kb_batch', {'scope': scope, 'where': 'failed'})})"
+        for scope in sorted({each.scope for each in found if each.state == DocumentState.FAILED})
+    )
 
 
 def _item(each: InNeed) -> str:
@@ -49,7 +67,7 @@ def _item(each: InNeed) -> str:
     return "  \n".join(
         (
             f"**{state.value}** `{each.scope}:{each.document_id}`",
-            _plain(each.reason),
+            _plain(textwrap.shorten(each.reason, _REASON_CHARS, placeholder="…")),
             " ".join(filter(None, (WHAT_TO_DO[state], _links(each, state)))),
         )
     )

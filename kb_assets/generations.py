@@ -52,11 +52,11 @@ def generations(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[N
     beside = [each for each in found if each.beside_is == "shadow"]
     yield dg.MaterializeResult(
         metadata={
+            "start": dg.MetadataValue.md(_starts(found, ready_models())),
             "scopes": len(found),
             "shadows": len(beside),
             "passages_to_fill": sum(each.total - each.done for each in beside),
             "by_scope": _table(found, measured),
-            "start": dg.MetadataValue.md(_starts(found, ready_models())),
         },
         check_results=[_result(check, found, measured) for check in CHECKS],
     )

@@ -62,6 +62,7 @@ def health(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[None]]
     totals = {state: sum(scope.states.get(state, 0) for scope in found) for state in DocumentState}
     yield dg.MaterializeResult(
         metadata={
+            **{name: dg.MetadataValue.md(text) for name, text in attention.needs(needs).items()},
             "scopes": len(found),
             "documents": sum(scope.documents for scope in found),
             **{f"documents_{state.value}": count for state, count in totals.items() if count},
@@ -69,7 +70,6 @@ def health(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[None]]
             "backlog": totals[DocumentState.PENDING],
             "oldest_backlog_s": max((scope.backlog_age_s for scope in found), default=0.0),
             "by_scope": _table(found),
-            "waiting_for_you": dg.MetadataValue.md(attention.needs_list(needs)),
         },
         check_results=[_result(check, found) for check in CHECKS],
     )

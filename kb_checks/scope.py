@@ -89,7 +89,7 @@ CHECKS = (
         name="nothing_failed",
         description="No document ended as failed: what broke on the way was mended and retried.",
         next_step=(
-            "Read why under waiting_for_you on this asset's overview; retry from the link there."
+            "Read why on this asset's overview, under waiting_01 and on; retry by the links there."
         ),
         severity="WARN",
         judge=_failed,
@@ -98,8 +98,8 @@ CHECKS = (
         name="reviews_decided",
         description="No document that the scan quarantined waits for a person's decision.",
         next_step=(
-            "Open the findings from waiting_for_you on this asset's overview; release or reject "
-            "from there, or with kb review."
+            "Open the findings by the link on this asset's overview, under waiting_01 and on; "
+            "release or reject from there, or with kb review."
         ),
         severity="WARN",
         judge=_reviews,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -13,10 +14,12 @@ import yaml
 from kb_resources.bindings.launchpad import decision_links, launchpad, partition
 from kb_resources.model import DocumentKey, Stage
 from kb_resources.stages import review
+from kb_resources.store.usage import InNeed
 
 if TYPE_CHECKING:
     from tests.dagster.conftest import Plant
 
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
 GOOD = "# Leave\n\nEvery employee has thirty days of paid annual leave in each calendar year.\n"
 SUPPLIER = """\
 # Supplier evaluation 2026
@@ -46,6 +49,13 @@ def health(plant: Plant) -> tuple[dict[str, Any], dict[str, bool]]:
     (result,) = asset.node_def.compute_fn.decorated_fn(plant.line)  # type: ignore[union-attr]
     checks = {str(check.check_name): check.passed for check in result.check_results}
     return dict(result.metadata), checks
+
+
+def told(metadata: dict[str, Any]) -> str:
+    """What health says to people, in one text."""
+    said = [v.value for v in metadata.values() if isinstance(v, dg.MarkdownMetadataValue)]
+    assert said
+    return "\n".join(str(text) for text in said)
 
 
 def configs(markdown: str) -> dict[str, Any]:
@@ -131,7 +141,7 @@ def test_health_names_what_waits_for_somebody_and_its_links_do_what_they_say(
     metadata, checks = health(plant)
     assert checks["reviews_decided"] is False
     assert checks["nothing_failed"] is True
-    waiting = str(metadata["waiting_for_you"].value)
+    waiting = told(metadata)
     assert str(held) in waiting
     assert str(good) not in waiting
     assert partition("kb/scan", str(held)) in waiting
@@ -143,12 +153,33 @@ def test_health_names_what_waits_for_somebody_and_its_links_do_what_they_say(
     assert plant.states([lost])[str(lost)] == "failed"
     metadata, checks = health(plant)
     assert checks["nothing_failed"] is False
-    filled = configs(str(metadata["waiting_for_you"].value))
+    filled = configs(told(metadata))
     (plant.folder / "acme" / "lost.md").write_text(GOOD + "Found again.")
     assert filled["Retry all that failed in acme"] == {"scope": "acme", "where": "failed"}
     assert filled["Retry"] == {"scope": "acme", "documents": [lost.document_id]}
     assert plant.run_batch(filled["Retry"]).success
     assert plant.states([lost])[str(lost)] == "indexed"
+
+
+def test_each_document_that_waits_is_shown_without_a_click_and_none_is_left_out() -> None:
+    """The UI hides a Markdown of a thousand signs behind a click."""
+    from kb_assets.attention import INLINE_CHARS, MAX_ENTRIES, MAX_ROWS, needs
+
+    long = "the source could not be read because " * 30
+
+    def waiting(number: int, state: str = "failed") -> InNeed:
+        return InNeed("s" * 63, f"{'d' * 90}-{number:03}", state, long, NOW, 1, "a" * 64)
+
+    few = [waiting(n, state) for n, state in enumerate(("failed", "quarantined", "blocked"))]
+    told = needs(few)
+    assert list(told) == ["retry_all", "waiting_01", "waiting_02", "waiting_03"]
+    assert all(len(text) < INLINE_CHARS for text in told.values())
+    many = needs([waiting(n) for n in range(MAX_ROWS + 1)])
+    everything = "\n".join(many.values())
+    assert all(f"-{n:03}" in everything for n in range(MAX_ROWS))
+    assert len(many) == MAX_ENTRIES + 3
+    assert "kb documents list" in many["waiting_more"]
+    assert needs([]) == {"waiting": "Nothing waits for you."}
 
 
 def test_a_named_document_that_is_not_there_fails_the_run_and_says_so(plant: Plant) -> None:
