@@ -312,8 +312,14 @@ class _Work:
             self.done.attached += len(fitting)
 
     def _failed(self, document: Unfilled, cause: str, *, attempts: int) -> None:
-        """Count a failed try; after `attempts` of them the document is given up."""
+        """Count a failed try; after `attempts` of them the document is given up.
+
+        A try that fails in several batches counts once.
+        """
+        counted = document.document_id in self.done.failed
         self.done.failed[document.document_id] = cause
+        if counted:
+            return
         with self._caps.database.transaction("pipeline") as conn:
             generations.fail(
                 conn,

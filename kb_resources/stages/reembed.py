@@ -181,12 +181,14 @@ def swap(
         NotFound: no such scope.
         PolicyError: no shadow is being filled, it is not complete, its quality does not hold, or
             the scope is large and the shadow has no vector index yet.
+        ConflictError: another model's vectors lie beside since its quality was measured.
     """
     with caps.database.transaction("pipeline") as conn:
         held = held_by(conn, scope)
         if held.beside_is != "shadow":
             raise no_shadow(scope)
         require_complete(conn, held, accept_missing)
+    measured = held.beside_key
     quality = swap_quality.measure(caps, held, folder)
     if quality.problems:
         raise PolicyError(
@@ -200,6 +202,12 @@ def swap(
         held = held_by(conn, scope)
         if held.beside_is != "shadow":
             raise no_shadow(scope)
+        if held.beside_key != measured:
+            raise ConflictError(
+                f"{held.beside} lies beside the live vectors of {scope!r} now, not what was "
+                "measured.",
+                next_step="Look at kb reembed status, then swap again.",
+            )
         missing = require_complete(conn, held, accept_missing)
         require_index(conn, held)
         return _turn(conn, held, "kept", "reembed_swapped", actor, missing, quality)

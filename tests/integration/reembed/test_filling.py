@@ -169,6 +169,23 @@ def test_two_failed_tries_and_a_good_one_are_a_success(library: Bench) -> None:
     assert not reembed_view.status(caps, "acme")[0].failed
 
 
+@pytest.mark.requirement("B-14")
+def test_a_try_that_fails_in_many_batches_counts_once(library: Bench) -> None:
+    caps = library.line.capabilities
+    said = "The office in house {0} opens at eight and closes at five on working days. " * 4
+    sections = "\n\n".join(f"## House {n}\n\n{said.format(n)}" for n in range(4))
+    key = library.ingest("houses.md", f"# Houses\n\n{sections}\n")
+    assert library.state(key) == ("indexed", "")
+    other = reembed.start(caps, "acme", OTHER, actor="test").beside or ""
+    passages, _ = counted(library, other)
+    assert passages >= 2 + 3
+    # Every batch of the first try fails, and none after that.
+    models = Failing(caps.models, *(IntegrityError("odd numbers") for _ in range(passages)))
+    done = reembed.fill_scope(replace(caps, models=models), "acme", batch=1)
+    assert done.failed == {}
+    assert counted(library, other) == (passages, passages)
+
+
 @pytest.mark.requirement("B-14", "B-28")
 def test_an_endpoint_that_is_away_marks_nothing_as_failed(library: Bench) -> None:
     caps = library.line.capabilities

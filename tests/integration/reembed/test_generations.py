@@ -16,6 +16,7 @@ from kb_resources.compose import open_line, open_retriever
 from kb_resources.compose_models import Model, Shelf
 from kb_resources.embed.hashing import HashingEmbedder
 from kb_resources.errors import (
+    ConflictError,
     InputError,
     IntegrityError,
     NotFound,
@@ -24,9 +25,9 @@ from kb_resources.errors import (
 )
 from kb_resources.model import DocumentState, Principal, Stage
 from kb_resources.settings import Settings
-from kb_resources.stages import reembed, reembed_view, removal
+from kb_resources.stages import reembed, reembed_view, removal, swap_quality
 from kb_resources.stages.orchestration import embedded_otherwise
-from kb_resources.store import generations, logs
+from kb_resources.store import generations, logs, vectors
 from kb_resources.store.pool import Database
 from tests.integration.embed.fake_server import FakeServer
 from tests.integration.lifecycle.test_erase import WHY, eraser_of
@@ -172,6 +173,30 @@ def test_a_swap_is_refused_until_the_shadow_is_complete(library: Bench) -> None:
         reembed.start(caps, "bare", OTHER, actor="test")
     with pytest.raises(NotFound):
         reembed_view.status(caps, "nowhere")
+
+
+@pytest.mark.requirement("B-19")
+def test_only_what_was_measured_is_swapped_in(
+    library: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caps = library.line.capabilities
+    own = caps.versions.model_id
+    reembed.start(caps, "acme", OTHER, actor="test")
+    filled(library)
+    measure = swap_quality.measure
+
+    def exchanged(*given: Any) -> swap_quality.Quality:
+        found = measure(*given)
+        reembed.drop(caps, "acme", actor="somebody else")
+        with caps.database.transaction("pipeline") as conn:
+            key = vectors.ensure_model(conn, "another@0123456789abcdef", 3)
+            assert generations.start(conn, held(library).scope_id, key)
+        return found
+
+    monkeypatch.setattr(swap_quality, "measure", exchanged)
+    with pytest.raises(ConflictError, match="not what was measured"):
+        reembed.swap(caps, "acme", actor="test", accept_missing=99)
+    assert held(library).live == own
 
 
 @pytest.mark.requirement("B-19")
