@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from kb_resources.embed.identity import Embedder
 from kb_resources.embed.onnx_embedder import OnnxEmbedder
 from kb_resources.embed.remote import RemoteEmbedder
 from kb_resources.store.contract import KnowledgeStore, ScopeRegistry
+from kb_resources.store.migrate import migrate
+from kb_resources.store.server import EmbeddedServer
 from tests.integration.line.conftest import bench, models_dir, settings
 
 __all__ = ["bench", "models_dir", "settings"]
@@ -53,6 +56,23 @@ def test_every_embedder_has_a_model_embeds_values_and_stops_when_told(kind: type
     for name in ("model_id", "identity", "embed", "embed_detailed"):
         assert hasattr(kind, name), name
     assert "should_stop" in inspect.signature(kind.embed_detailed).parameters
+
+
+@pytest.mark.requirement("W-24")
+def test_setting_up_twice_is_once_and_destroying_leaves_nothing(
+    new_server: Callable[..., EmbeddedServer], open_folder: Path
+) -> None:
+    server = new_server()
+    server.start()
+    assert migrate(server.dsn("owner")) != ()
+    assert migrate(server.dsn("owner")) == ()
+    status = server.status()
+    assert status.data_dir is not None
+    assert status.socket_dir is not None
+    server.destroy()
+    assert not status.data_dir.exists()
+    assert not status.socket_dir.exists()
+    assert not list((open_folder / "home").rglob("PG_VERSION"))
 
 
 CITED = {"scope", "document_id", "version", "digest", "passage_id", "page"}
