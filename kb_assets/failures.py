@@ -18,8 +18,22 @@ MAX_RETRIES = 2
 WAIT_S = 10.0
 
 
+def retry_where_it_may_help(
+    context: dg.OpExecutionContext, broken: Sequence[tuple[DocumentKey | None, Exception]]
+) -> None:
+    """Ask for another try of a step; call it before `done` lets the next step begin.
+
+    The next step would otherwise go on without the documents that this try is for, and leave them.
+
+    Raises:
+        RetryRequested: every error may pass by itself, and tries are left.
+    """
+    passing = all(isinstance(error, KbError) and error.retryable for _, error in broken)
+    if broken and passing and context.retry_number < MAX_RETRIES:
+        raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=WAIT_S)
+
+
 def raise_for(
-    context: dg.OpExecutionContext,
     stage: AnyStage,
     broken: Sequence[tuple[DocumentKey | None, Exception]],
     refused: Sequence[StageReport],
@@ -27,19 +41,14 @@ def raise_for(
     """Raise if the step cannot count as done.
 
     Args:
-        context: of the step.
         stage: which stage.
         broken: documents with their errors; None as key where the whole step broke off.
         refused: refusals that should fail the run.
 
     Raises:
-        RetryRequested: every error may pass by itself, and tries are left.
         Failure: naming the documents.
     """
     if broken:
-        retryable = all(isinstance(e, KbError) and e.retryable for _, e in broken)
-        if retryable and context.retry_number < MAX_RETRIES:
-            raise dg.RetryRequested(max_retries=MAX_RETRIES, seconds_to_wait=WAIT_S)
         raise dg.Failure(
             f"{stage.value}: {len(broken)} broke: {_names(broken)}",
             metadata={"broken": _table(broken)},

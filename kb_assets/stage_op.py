@@ -12,7 +12,7 @@ from typing import Any
 import dagster as dg
 
 from kb_assets.doors import Door, asked_for, door_of, keys_at
-from kb_assets.failures import raise_for
+from kb_assets.failures import raise_for, retry_where_it_may_help
 from kb_assets.metering import Meter
 from kb_checks.gate import CLEARED, GATED
 from kb_checks.model import Case
@@ -98,11 +98,12 @@ def stage_op(asset: StageAsset) -> dg.OpDefinition:
                 taken = meter.read(context, stage.value, keys)
                 if asset.then is not None:
                     asset.then(line, asked_for(context, door, batch, line))
-            except Exception as error:  # noqa: BLE001 - raised below, after `done` let others go on
+            except Exception as error:  # noqa: BLE001 - raised below
                 step.broken.append((None, error))
+        retry_where_it_may_help(context, step.broken)
         if "done" in context.selected_output_names:
             yield dg.Output(None, "done", metadata=taken)
-        raise_for(context, stage, step.broken, step.refused if step.alone else [])
+        raise_for(stage, step.broken, step.refused if step.alone else [])
 
     return run
 
@@ -139,15 +140,18 @@ class _Step:
         if self.door.first and not self.door.is_asset_run:
             add_documents(context.instance, keys)
         group: list[StageReport] = []
-        for key, outcome in self._run(keys):
-            if isinstance(outcome, StageReport):
-                group.append(outcome)
-            else:
-                self._broke(key, outcome)
-            if len(group) >= GROUP:
-                self._tell(group)
-                group = []
-        self._tell(group)
+        try:
+            for key, outcome in self._run(keys):
+                if isinstance(outcome, StageReport):
+                    group.append(outcome)
+                else:
+                    self._broke(key, outcome)
+                if len(group) >= GROUP:
+                    full, group = group, []
+                    self._tell(full)
+        finally:
+            # Where a service goes away in the middle: the next try finds these done, and is silent.
+            self._tell(group)
         context.log.info(
             f"{stage.value}: {len(keys)} documents, {len(self.refused)} refused, "
             f"{len(self.broken)} broken"

@@ -14,8 +14,13 @@ def _chunks(case: Case) -> tuple[Chunk, ...]:
     return tuple(case.facts.get("chunks", ()))
 
 
+def _has_no_chunks(case: Case) -> bool:
+    """Whether it was not cut at all: the gate held it, or it was turned away (`too_large`)."""
+    return case.report.refused or case.report.state is not None
+
+
 def _spans_rebuild_text(case: Case) -> Outcome | None:
-    if case.report.refused:
+    if _has_no_chunks(case):
         return None
     chunks = _chunks(case)
     problems = list(spans.problems(case.facts.get("body", ""), case.facts.get("pages", ()), chunks))
@@ -27,7 +32,7 @@ def _spans_rebuild_text(case: Case) -> Outcome | None:
 
 
 def _tokens_within_limit(case: Case) -> Outcome | None:
-    if case.report.refused:
+    if _has_no_chunks(case):
         return None
     # A scope's own limit, where it has one, is in what the stage reported.
     limit = int(case.report.details.get("chunk_tokens") or case.facts["token_limit"])
@@ -66,7 +71,7 @@ def _schema(cases: Sequence[Case]) -> Sequence[Outcome | None]:
     found = schemas.problems_by_document(schemas.chunks(), rows) if rows else {}
     return [
         None
-        if case.report.refused
+        if _has_no_chunks(case)
         else Outcome(
             passed=str(case.key) not in found,
             numbers={"failures": len(found.get(str(case.key), ()))},

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 import dagster as dg
 import pytest
 
+from kb_resources.errors import UnavailableError
 from kb_resources.model import Stage
 
 if TYPE_CHECKING:
+    from kb_resources.model import StageReport
+    from kb_resources.stages.capabilities import Capabilities
+    from kb_resources.store.documents import DocumentRow
     from tests.dagster.conftest import Plant
 
 GOOD = "# House {n}\n\nThe office in house {n} opens at eight and closes at five on working days.\n"
@@ -170,3 +174,45 @@ def test_a_step_that_failed_can_be_run_again_for_the_documents_that_broke(plant:
     assert again.success
     assert not plant.red(Stage.ACQUIRE)
     assert set(plant.states(keys).values()) == {"indexed"}
+
+
+@pytest.mark.requirement("W-31")
+def test_a_document_done_before_a_service_went_away_is_green_as_well(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next try of the step finds it done, and tells only what it did itself; the next step
+    waits for that try.
+    """
+    from kb_assets import failures
+    from kb_resources.stages import language
+
+    keys = plant.register(houses(1, 2, 3))
+    whole = language.run
+    tries: list[str] = []
+
+    def away_once(caps: Capabilities, row: DocumentRow) -> StageReport:
+        tries.append(row.document_id)
+        if len(tries) == 2:
+            raise UnavailableError("A service is away.")
+        return whole(caps, row)
+
+    monkeypatch.setattr(language, "run", away_once)
+    monkeypatch.setattr(failures, "WAIT_S", 0.0)
+    assert plant.batch(keys).success
+    assert plant.states(keys) == dict.fromkeys((str(key) for key in keys), "indexed")
+    assert plant.green(Stage.LANGUAGE) == {str(key) for key in keys}
+    assert plant.checks(Stage.LANGUAGE, "language_allowed") == dict.fromkeys(
+        (str(key) for key in keys), "SUCCEEDED"
+    )
+
+
+def test_a_document_with_too_many_chunks_is_no_fault_of_the_chunks(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was turned away as intended; no check may call for a report of a broken citation."""
+    [key] = plant.register({"long.md": "\n\n".join(GOOD.format(n=n) for n in range(40))})
+    monkeypatch.setenv("KB_MAX_CHUNKS", "1")
+    plant.batch([key])
+    assert plant.states([key]) == {str(key): "too_large"}
+    assert plant.checks(Stage.CHUNK, "spans_rebuild_text") == {}
+    assert plant.checks(Stage.CHUNK, "tokens_within_limit") == {}
