@@ -18,6 +18,8 @@ MAX_ROWS = 100
 MAX_ENTRIES = 12
 INLINE_CHARS = 1000
 _REASON_CHARS = 300
+_LINE_CHARS = 56
+"""The UI breaks no line of a value; a longer one is cut off at the pane's edge."""
 
 WHAT_TO_DO: Mapping[DocumentState, str] = {
     DocumentState.FAILED: "Mend the cause, then retry.",
@@ -64,11 +66,14 @@ def _retry_all(found: Sequence[InNeed]) -> str:
 
 def _item(each: InNeed) -> str:
     state = DocumentState(each.state)
+    reason = textwrap.shorten(each.reason, _REASON_CHARS, placeholder="…")
     return "  \n".join(
         (
-            f"**{state.value}** `{each.scope}:{each.document_id}`",
-            _plain(textwrap.shorten(each.reason, _REASON_CHARS, placeholder="…")),
-            " ".join(filter(None, (WHAT_TO_DO[state], _links(each, state)))),
+            f"**{state.value}**",
+            f"`{each.scope}:{each.document_id}`",
+            *map(_plain, textwrap.wrap(reason, _LINE_CHARS)),
+            *map(_plain, textwrap.wrap(WHAT_TO_DO[state], _LINE_CHARS)),
+            _links(each, state),
         )
     )
 

@@ -120,34 +120,40 @@ def _scan(report: StageReport, facts: Mapping[str, Any]) -> Metadata:
     if findings := facts.get("findings"):
         # Of what a block purged no word may stay; what waits for review is kept, and shown.
         held = report.details.get("verdict") == Verdict.QUARANTINE
-        made["findings"] = _findings_table(findings, excerpts=held)
         if held:
             key = f"{report.scope}:{report.document_id}"
             links = decision_links(key, str(facts.get("digest") or ""))
             made["decide"] = dg.MetadataValue.md(links)
+        made["findings"] = _findings_table(findings, excerpts=held)
     return made
 
 
 def _findings_table(findings: Any, *, excerpts: bool) -> dg.MetadataValue[Any]:
-    shown = ("excerpt", "decoded") if excerpts else ()
-    names = ("rule", "severity", "part", "place", "bytes", "explanation", *shown)
+    """Few columns, since the UI gives each its share of a narrow pane: words need theirs."""
     rank = {severity.value: place for place, severity in enumerate(reversed(Severity))}
     rows = sorted(findings, key=lambda finding: rank[str(finding["severity"])])[:50]
+    shown = ["excerpt"] if excerpts else []
+    if excerpts and any(row["decoded"] for row in rows):
+        shown.append("decoded")
     return table(
-        dict.fromkeys(names, "string"),
+        dict.fromkeys(("severity", "where", "explanation", *shown), "string"),
         (
             {
-                "rule": str(row["rule_id"]),
                 "severity": str(row["severity"]),
-                "part": str(row["part"]),
-                "place": str(row["place"]),
-                "bytes": f"{row['byte_start']}–{row['byte_end']}",
-                "explanation": str(row["explanation"]),
+                "where": _where(row),
+                "explanation": f"{row['explanation']} ({row['rule_id']})",
                 **{name: str(row[name] or "") for name in shown},
             }
             for row in rows
         ),
     )
+
+
+def _where(row: Mapping[str, Any]) -> str:
+    """`line 3, bytes 4–9`, with the part where it is not the body."""
+    part = "" if row["part"] == "body" else f"{row['part']}, "
+    place = f"{row['place']}, " if row["place"] else ""
+    return f"{part}{place}bytes {row['byte_start']}–{row['byte_end']}"
 
 
 def _chunk(report: StageReport, facts: Mapping[str, Any]) -> Metadata:

@@ -23,6 +23,8 @@ def test_a_reviewer_sees_excerpt_and_explanation_and_a_block_leaves_no_word(
     report = StageReport(Stage.SCAN, "acme", "a", details={"verdict": verdict, "rule_pack": "1"})
     table = metadata.of_report(report, {"findings": [asdict(FINDING)]})["findings"]
     [record] = table.value.records
-    assert record.data["explanation"] == FINDING.explanation
+    assert record.data["explanation"] == f"{FINDING.explanation} ({FINDING.rule_id})"
+    assert record.data["where"] == "line 3, bytes 4–9"
+    assert "decoded" not in record.data
     assert ("excerpt" in record.data) is shown
     assert (FINDING.excerpt in str(table.value)) is shown
