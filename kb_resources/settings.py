@@ -9,146 +9,24 @@ pydantic-settings, whose import alone costs a third of what `kb search` needs to
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
+from kb_resources import setting_values as values
 from kb_resources.errors import InputError
 
 LANGUAGES = ("en", "de", "bg", "ru", "sr", "mk", "hr", "sl")
 OCR_LANGUAGES = ("eng", "deu", "hrv", "slv", "srp_latn", "rus", "bul", "srp", "mkd")
 PREFIX = "KB_"
-_HOST = re.compile(r"[a-z0-9.-]+(:\d+)?|\[[0-9a-f:]+\](:\d+)?", re.IGNORECASE)
-_HEADER_TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
-_HEADER = re.compile(r"[A-Za-z0-9_-]+: ?\S.*")
 
 
 def _default_home() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_data_dir("kb", appauthor=False))
-
-
-def _number(text: str, kind: Callable[[str], Any], low: float, high: float) -> Any:
-    value = kind(text)
-    if not low <= value <= high:
-        raise ValueError(f"must lie between {low:g} and {high:g}")
-    return value
-
-
-def _path(text: str) -> Path:
-    return Path(text).expanduser()
-
-
-def _one_of(text: str, known: tuple[str, ...]) -> str:
-    if text not in known:
-        raise ValueError(f"must be one of {', '.join(known)}")
-    return text
-
-
-def _level(text: str) -> str:
-    return _one_of(text.upper(), ("DEBUG", "INFO", "WARNING", "ERROR"))
-
-
-def _log_format(text: str) -> str:
-    return _one_of(text.lower(), ("json", "text"))
-
-
-def _hosting(text: str) -> str:
-    if text not in ("auto", "self_hosted", "external"):
-        raise ValueError("must be one of auto, self_hosted, external")
-    return text
-
-
-def _yes(text: str) -> bool:
-    return _one_of(text.lower(), ("yes", "no", "true", "false", "1", "0")) in ("yes", "true", "1")
-
-
-def _hosts(text: str) -> tuple[str, ...]:
-    found = tuple(part.lower() for part in text.replace(",", " ").split())
-    if any("/" in part or "@" in part for part in found):
-        raise ValueError("write hosts as host or host:port, separated by commas")
-    return found
-
-
-def _languages(text: str) -> tuple[str, ...]:
-    found = tuple(part for part in text.replace(",", " ").split() if part)
-    if not found or any(len(part) not in (2, 3) or not part.isalpha() for part in found):
-        raise ValueError("write ISO 639 codes, separated by commas")
-    return found
-
-
-def _permission_keys(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    names = sorted(part.partition("=")[0] for part in found)
-    keys = {part.partition("=")[2].strip() for part in found}
-    if names != ["admin", "create", "read"] or "" in keys or len(keys) != len(found):
-        raise ValueError("write read=KEY,create=KEY,admin=KEY with three different keys")
-    return found
-
-
-def _model_prices(text: str) -> tuple[str, ...]:
-    found = tuple(part.replace(" ", "") for part in text.split(",") if part.strip())
-    for part in found:
-        name, _, price = part.rpartition("=")
-        numbers = [float(number) for number in price.split("/")]
-        if not name or len(numbers) > 2 or not all(0 <= number < 1e6 for number in numbers):
-            raise ValueError("write MODEL=PRICE or MODEL=PRICE/PRICE, separated by commas")
-    return found
-
-
-def _currency(text: str) -> str:
-    if not text.isascii() or not text.isalpha() or len(text) > 8:
-        raise ValueError("write a currency's code, such as EUR")
-    return text.upper()
-
-
-def _web_address(text: str) -> str:
-    if not text.startswith(("http://", "https://")):
-        raise ValueError("must start with http:// or https://")
-    return text
-
-
-def _mail_server(text: str) -> str:
-    if not text.startswith(("smtp://", "smtp+starttls://", "smtps://")):
-        raise ValueError("must start with smtp://, smtp+starttls:// or smtps://")
-    if text.startswith("smtp://") and "@" in text:
-        raise ValueError("a password needs smtp+starttls:// or smtps://")
-    return text
-
-
-def _mailboxes(text: str) -> tuple[str, ...]:
-    found = tuple(text.replace(",", " ").split())
-    if not all("@" in part for part in found):
-        raise ValueError("write mail addresses, separated by commas")
-    return found
-
-
-def _by_host(text: str) -> tuple[str, ...]:
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    for part in found:
-        host, sign, value = part.partition("=")
-        if not (_HOST.fullmatch(host) and sign and _HEADER_TEXT.fullmatch(unquote(value))):
-            raise ValueError("write host=value or host:port=value, separated by commas")
-    return found
-
-
-def _headers_by_host(text: str) -> tuple[str, ...]:
-    found = _by_host(text)
-    if not all(_HEADER.fullmatch(part.partition("=")[2]) for part in found):
-        raise ValueError("write host=name:value, separated by commas")
-    return found
-
-
-def _packs(text: str) -> tuple[str, ...]:
-    found = tuple(text.replace(",", " ").replace("+", " ").split())
-    if not all(part.replace("_", "").isalnum() for part in found):
-        raise ValueError("write names of Tesseract packs (deu, srp_latn), separated by commas")
-    return found
 
 
 def _setting(
@@ -170,14 +48,14 @@ _secret = partial(_setting, shown=False)
 
 
 def _integer(default: int, description: str, low: int, high: int = 2**53) -> Any:
-    return _setting(default, description, partial(_number, kind=int, low=low, high=high))
+    return _setting(default, description, partial(values.number, kind=int, low=low, high=high))
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Configuration of one installation; each field is the variable `KB_<NAME>`."""
 
-    home: Path = _setting(None, "Folder of all local data.", _path, make=_default_home)
+    home: Path = _setting(None, "Folder of all local data.", values.path, make=_default_home)
     database_url: str = _secret("", "Your own Postgres (owner role); empty: embedded.")
     pipeline_database_url: str = _secret(
         "", "Connection of the pipeline role; empty: the owner's with SET ROLE."
@@ -189,37 +67,41 @@ class Settings:
     dagster_keep_days: int = _integer(
         30, "Days after which Dagster's logs and superseded events are deleted.", 1, 36_500
     )
-    alert_url: str = _secret("", "Webhook told of each failed run; empty: none.", _web_address)
+    alert_url: str = _secret(
+        "", "Webhook told of each failed run; empty: none.", values.web_address
+    )
     alert_smtp_url: str = _secret(
         "",
         "Mail server told of each failed run: smtps:// or smtp+starttls://user:password@host:port.",
-        _mail_server,
+        values.mail_server,
     )
     alert_from: str = _setting("", "Sender of those mails; empty: the first of KB_ALERT_TO.")
     alert_to: tuple[str, ...] = _setting(
-        (), "Who gets those mails, separated by commas.", _mailboxes
+        (), "Who gets those mails, separated by commas.", values.mailboxes
     )
     pg_user: str = _setting("", "Account of the embedded server when run as root.")
     blob_url: str = _secret("", "Where source bytes are kept; empty: KB_HOME/blobs.")
     export_git: Path | None = _setting(
-        None, "Git repository that each batch is committed to; while set, nothing is erased.", _path
+        None,
+        "Git repository that each batch is committed to; while set, nothing is erased.",
+        values.path,
     )
-    models_dir: Path | None = _setting(None, "Model cache; default KB_HOME/models.", _path)
+    models_dir: Path | None = _setting(None, "Model cache; default KB_HOME/models.", values.path)
     model: str = _setting("multilingual-e5-small", "Embedding model's name.")
     reranker: Path | None = _setting(
-        None, "Folder of a cross-encoder in ONNX that orders hits; empty: none.", _path
+        None, "Folder of a cross-encoder in ONNX that orders hits; empty: none.", values.path
     )
     rerank_timeout_s: float = _setting(
         1.0,
         "Longest wait in seconds for it; then the search keeps its own order.",
-        partial(_number, kind=float, low=0.05, high=60),
+        partial(values.number, kind=float, low=0.05, high=60),
     )
     rerank_candidates: int = _integer(30, "Candidates of a search that it reads.", 1, 100)
     synonyms: Path | None = _setting(
-        None, "TOML file of synonyms that questions are also asked with; empty: none.", _path
+        None, "TOML file of synonyms that questions are also asked with; empty: none.", values.path
     )
     languages: tuple[str, ...] = _setting(
-        LANGUAGES, "Languages new scopes accept, separated by commas.", _languages
+        LANGUAGES, "Languages new scopes accept, separated by commas.", values.languages
     )
     chunk_tokens: int = _integer(400, "Passage limit in tokens.", 50, 8192)
     max_chunks: int = _integer(10_000, "Chunks of one document at most.", 1, 1_000_000)
@@ -230,30 +112,32 @@ class Settings:
     parse_timeout_s: float = _setting(
         180.0,
         "Wall time of one parse in seconds.",
-        partial(_number, kind=float, low=0.1, high=86400),
+        partial(values.number, kind=float, low=0.1, high=86400),
     )
     ocr: bool = _setting(
-        True, "Read pictures of text with Tesseract where installed: yes, no.", _yes
+        True, "Read pictures of text with Tesseract where installed: yes, no.", values.yes
     )
     ocr_languages: tuple[str, ...] = _setting(
-        OCR_LANGUAGES, "Tesseract packs to choose from, separated by commas.", _packs
+        OCR_LANGUAGES, "Tesseract packs to choose from, separated by commas.", values.packs
     )
     ocr_timeout_s: float = _setting(
         1800.0,
         "Time for text recognition of one document in seconds.",
-        partial(_number, kind=float, low=1, high=86400),
+        partial(values.number, kind=float, low=1, high=86400),
     )
     docling_url: str = _setting(
-        "", "docling-serve that reads PDFs and pictures; empty: they are read here.", _web_address
+        "",
+        "docling-serve that reads PDFs and pictures; empty: they are read here.",
+        values.web_address,
     )
     docling_key: str = _secret("", "API key of KB_DOCLING_URL.")
     docling_timeout_s: float = _setting(
         900.0,
         "Longest wait in seconds for one document at KB_DOCLING_URL.",
-        partial(_number, kind=float, low=1, high=86400),
+        partial(values.number, kind=float, low=1, high=86400),
     )
     docling_models: bool = _setting(
-        False, "Read PDFs with docling's own models (extra docling-full): yes, no.", _yes
+        False, "Read PDFs with docling's own models (extra docling-full): yes, no.", values.yes
     )
     parse_workers: int = _integer(1, "Parsing children kept warm.", 1, 64)
     reembed_per_night: int = _integer(
@@ -263,23 +147,27 @@ class Settings:
         (),
         "Prices of models: MODEL=IN or MODEL=IN/OUT for a million tokens, cpu=PRICE for an hour of "
         "computing, separated by commas.",
-        _model_prices,
+        values.model_prices,
     )
-    currency: str = _setting("EUR", "Currency of KB_PRICES.", _currency)
+    currency: str = _setting("EUR", "Currency of KB_PRICES.", values.currency)
     embed_threads: int = _integer(0, "Embedding threads; 0: the CPU quota.", 0, 256)
     fetch_allow_hosts: tuple[str, ...] = _setting(
-        (), "Hosts that may lead to private networks, as host or host:port; empty: none.", _hosts
+        (),
+        "Hosts that may lead to private networks, as host or host:port; empty: none.",
+        values.hosts,
     )
-    fetch_https_only: bool = _setting(False, "Whether plain http is refused: yes or no.", _yes)
+    fetch_https_only: bool = _setting(
+        False, "Whether plain http is refused: yes or no.", values.yes
+    )
     fetch_timeout_s: float = _setting(
         180.0,
         "Longest time in seconds of one fetch of a web address.",
-        partial(_number, kind=float, low=0.1, high=3600),
+        partial(values.number, kind=float, low=0.1, high=3600),
     )
     fetch_delay_s: float = _setting(
         1.0,
         "Least seconds between two fetches from one host.",
-        partial(_number, kind=float, low=0, high=3600),
+        partial(values.number, kind=float, low=0, high=3600),
     )
     fetch_ca_file: str = _setting("", "PEM file of your own certificate authority.")
     secret: str = _secret("", "Secret of the HTTP side; empty: the file KB_HOME/secret.")
@@ -288,54 +176,56 @@ class Settings:
     oidc_client_id: str = _setting("", "Client id at the identity provider.")
     oidc_client_secret: str = _secret("", "Client secret, if the provider wants one.")
     roles_file: Path | None = _setting(
-        None, "Feed of members and roles as JSON; empty: the table of members.", _path
+        None, "Feed of members and roles as JSON; empty: the table of members.", values.path
     )
     permission_keys: tuple[str, ...] = _setting(
         ("read=ai.read", "create=ai.create", "admin=ai.admin"),
         "What the feed calls the permissions read, create and admin, separated by commas.",
-        _permission_keys,
+        values.permission_keys,
     )
     roles_max_age_s: float = _setting(
         60.0,
         "Age in seconds from which the feed is stale.",
-        partial(_number, kind=float, low=1, high=86400),
+        partial(values.number, kind=float, low=1, high=86400),
     )
-    log_level: str = _setting("INFO", "Least level that `kb serve` logs.", _level)
-    log_format: str = _setting("json", "Form of a log line: json or text.", _log_format)
+    log_level: str = _setting("INFO", "Least level that `kb serve` logs.", values.level)
+    log_format: str = _setting("json", "Form of a log line: json or text.", values.log_format)
     log_key: str = _secret("", "Key of the question log in hex; empty: KB_HOME/question.key.")
     scan_opinion_url: str = _setting(
         "",
         "Chat endpoint asked about clean documents (OpenAI-compatible); empty: none is.",
-        _web_address,
+        values.web_address,
     )
     scan_opinion_model: str = _setting("", "Model asked at KB_SCAN_OPINION_URL.")
     scan_opinion_key: str = _secret("", "API key of KB_SCAN_OPINION_URL.")
     scan_opinion_timeout_s: float = _setting(
         15.0,
         "Longest wait in seconds for one opinion; then the rules decide alone.",
-        partial(_number, kind=float, low=0.1, high=300),
+        partial(values.number, kind=float, low=0.1, high=300),
     )
     convert: bool = _setting(
-        False, "Have the model at KB_GENERATE_URL write bodies as clean Markdown: yes, no.", _yes
+        False,
+        "Have the model at KB_GENERATE_URL write bodies as clean Markdown: yes, no.",
+        values.yes,
     )
     convert_files: bool = _setting(
-        True, "Send it PDFs of up to 20 MiB as files, else their text: yes, no.", _yes
+        True, "Send it PDFs of up to 20 MiB as files, else their text: yes, no.", values.yes
     )
     enrich: bool = _setting(
-        False, "Have the model at KB_GENERATE_URL summarise sections: yes, no.", _yes
+        False, "Have the model at KB_GENERATE_URL summarise sections: yes, no.", values.yes
     )
     enrich_calls: int = _integer(
         200, "Sections of one document that it is asked about, at most.", 1
     )
     generate_url: str = _setting(
-        "", "Chat endpoint of KB_CONVERT and KB_ENRICH (OpenAI-compatible).", _web_address
+        "", "Chat endpoint of KB_CONVERT and KB_ENRICH (OpenAI-compatible).", values.web_address
     )
     generate_model: str = _setting("", "Model asked at KB_GENERATE_URL.")
     generate_key: str = _secret("", "API key of KB_GENERATE_URL.")
     generate_timeout_s: float = _setting(
         300.0,
         "Longest wait in seconds for one reply of KB_GENERATE_URL, retries included.",
-        partial(_number, kind=float, low=0.1, high=3600),
+        partial(values.number, kind=float, low=0.1, high=3600),
     )
     generate_reply_tokens: int = _integer(
         16_000, "Longest reply of KB_GENERATE_URL in tokens.", 256, 1_000_000
@@ -343,7 +233,7 @@ class Settings:
     generate_hosting: str = _setting(
         "auto",
         "Whose machine KB_GENERATE_URL is: self_hosted, external, or auto (by address).",
-        _hosting,
+        values.hosting,
     )
     answer_url: str = _setting(
         "", "Chat endpoint that phrases answers (OpenAI-compatible); empty: extracts."
@@ -353,37 +243,37 @@ class Settings:
     answer_timeout_s: float = _setting(
         60.0,
         "Longest wait in seconds for one reply of KB_ANSWER_URL.",
-        partial(_number, kind=float, low=0.1, high=3600),
+        partial(values.number, kind=float, low=0.1, high=3600),
     )
     embed_keys: tuple[str, ...] = _secret(
         (),
         "API keys of embedding endpoints as host=key, separated by commas; percent-encoded.",
-        _by_host,
+        values.by_host,
     )
     embed_headers: tuple[str, ...] = _secret(
         (),
         "Further headers to embedding endpoints as host=name:value, separated by commas.",
-        _headers_by_host,
+        values.headers_by_host,
     )
     embed_hosting: str = _setting(
         "auto",
         "Whose machine an embedding endpoint is: self_hosted, external, or auto (by address).",
-        _hosting,
+        values.hosting,
     )
     docling_hosting: str = _setting(
         "auto",
         "Whose machine KB_DOCLING_URL is: self_hosted, external, or auto (by address).",
-        _hosting,
+        values.hosting,
     )
     scan_opinion_hosting: str = _setting(
         "auto",
         "Whose machine KB_SCAN_OPINION_URL is: self_hosted, external, or auto (by address).",
-        _hosting,
+        values.hosting,
     )
     answer_hosting: str = _setting(
         "auto",
         "Whose machine KB_ANSWER_URL is: self_hosted, external, or auto (by address).",
-        _hosting,
+        values.hosting,
     )
 
     @property
@@ -436,14 +326,14 @@ def load_settings(environment: Mapping[str, str] | None = None, **overrides: Any
         InputError: variables do not fit; the message names each.
     """
     given = os.environ if environment is None else environment
-    values: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     problems = []
     for item in fields(Settings):
         text = given.get(PREFIX + item.name.upper(), "")
         if not text or item.name in overrides:
             continue
         try:
-            values[item.name] = item.metadata["read"](text)
+            found[item.name] = item.metadata["read"](text)
         except ValueError as error:
             problems.append(f"{PREFIX}{item.name.upper()}: {error}")
     if problems:
@@ -451,4 +341,4 @@ def load_settings(environment: Mapping[str, str] | None = None, **overrides: Any
             f"The settings do not fit: {'; '.join(problems)}.",
             next_step="Correct the variables named.",
         )
-    return Settings(**values, **overrides)
+    return Settings(**found, **overrides)

@@ -19,7 +19,7 @@ import pytest
 from kb_resources import embed
 from kb_resources.bindings.partitions import add_documents
 from kb_resources.compose import open_line
-from kb_resources.model import DocumentKey, Source, SourceKind, Stage
+from kb_resources.model import AnyStage, DocumentKey, Source, SourceKind
 from kb_resources.settings import load_settings
 from kb_resources.stages.line import Line
 from kb_resources.stages.request import IngestRequest
@@ -28,7 +28,7 @@ from kb_resources.store.server import EmbeddedServer
 ROOT = Path(__file__).parents[2]
 
 
-def asset_key(stage: Stage) -> dg.AssetKey:
+def asset_key(stage: AnyStage) -> dg.AssetKey:
     return dg.AssetKey(["kb", stage.value])
 
 
@@ -155,7 +155,7 @@ class Plant:
 
         return run_batch(self.instance, config, tags or {})
 
-    def materialize(self, key: DocumentKey, *stages: Stage) -> dg.JobExecutionResult:
+    def materialize(self, key: DocumentKey, *stages: AnyStage) -> dg.JobExecutionResult:
         """The asset door for one document, as the launchpad does it."""
         from kb_assets.jobs import run_assets
 
@@ -205,7 +205,7 @@ class Plant:
             error = error.__cause__ or error.__context__
         return "\n".join(said)
 
-    def newest(self, stage: Stage, key: DocumentKey) -> dg.AssetMaterialization:
+    def newest(self, stage: AnyStage, key: DocumentKey) -> dg.AssetMaterialization:
         """A document's newest materialisation at a stage."""
         found = self.instance.fetch_materializations(
             dg.AssetRecordsFilter(asset_key(stage), asset_partitions=[str(key)]), limit=1
@@ -235,11 +235,11 @@ class Plant:
             ).fetchall()
         return "\n".join(row[0] for row in rows)
 
-    def green(self, stage: Stage) -> set[str]:
+    def green(self, stage: AnyStage) -> set[str]:
         """Partitions that have materialisations and are not red."""
         return self.instance.get_materialized_partitions(asset_key(stage)) - self.red(stage)
 
-    def red(self, stage: Stage) -> set[str]:
+    def red(self, stage: AnyStage) -> set[str]:
         """Partitions that the UI shows as failed."""
         from dagster._core.definitions.partitions.context import partition_loading_context
         from dagster._core.storage.partition_status_cache import (
@@ -255,7 +255,7 @@ class Plant:
             subset = documents.deserialize_subset(value.serialized_failed_partition_subset)
             return set(subset.get_partition_keys())
 
-    def checks(self, stage: Stage, name: str) -> dict[str, str]:
+    def checks(self, stage: AnyStage, name: str) -> dict[str, str]:
         """Newest status of a check by partition."""
         key = dg.AssetCheckKey(asset_key(stage), name)
         found = self.instance.event_log_storage.get_asset_check_partition_info([key])

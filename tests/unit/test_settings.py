@@ -60,6 +60,7 @@ SECRETS = {
     "KB_LOG_KEY": "s3cr3t",
     "KB_SCAN_OPINION_KEY": "s3cr3t",
     "KB_ANSWER_KEY": "s3cr3t",
+    "KB_GENERATE_KEY": "s3cr3t",
     "KB_EMBED_KEYS": "api.example.org=s3cr3t,127.0.0.1:8080=s3cr3t%2C2",
     "KB_EMBED_HEADERS": "api.example.org=X-Key: s3cr3t",
 }

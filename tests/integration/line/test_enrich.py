@@ -133,9 +133,9 @@ def test_an_unchanged_section_is_never_asked_about_again(bench: Bench, chat: Cha
         before = len(chat.asked)
         on.ingest("handbook.md", HANDBOOK.replace("green door", "blue door"))
         changed = [a.user for a in chat.asked[before:]]
-        assert sum("blue door" in user for user in changed) == 1
-        assert not any("thirty days" in user for user in changed)
-        assert result(on, key).counts["known"] == 1
+        # The section alone: its summary is the same, so that what is above it is known as well.
+        assert ["blue door" in user for user in changed] == [True]
+        assert (result(on, key).counts["asked"], result(on, key).counts["known"]) == (1, 2)
 
 
 @pytest.mark.requirement("W-08", "O-60")
