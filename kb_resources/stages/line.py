@@ -28,7 +28,7 @@ from kb_resources.model import (
 from kb_resources.stages import common, facts, health
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.request import IngestRequest, register
-from kb_resources.store import documents, staging
+from kb_resources.store import documents, selections, staging
 from kb_resources.store.documents import DocumentRow
 
 _IN_PROGRESS = (DocumentState.PENDING, DocumentState.INDEXED)
@@ -93,13 +93,13 @@ class Line:
         """Store a list of documents for one run; returns its id."""
         batch_id = secrets.token_hex(8)
         with self.capabilities.database.transaction("pipeline") as conn:
-            documents.new_batch(conn, batch_id, keys, actor=actor, cause=cause)
+            selections.new_batch(conn, batch_id, keys, actor=actor, cause=cause)
         return batch_id
 
     def batch(self, batch_id: str) -> list[DocumentKey]:
         """The documents of a batch."""
         with self.capabilities.database.transaction("pipeline") as conn:
-            return documents.batch_keys(conn, batch_id)
+            return selections.batch_keys(conn, batch_id)
 
     def select(
         self, scope: str, states: Sequence[DocumentState], limit: int = 1000
@@ -107,23 +107,23 @@ class Line:
         """Documents of a scope in one of the states, oldest first."""
         with self.capabilities.database.transaction("pipeline") as conn:
             documents.get_scope(conn, scope)
-            return documents.select_keys(conn, scope, states, limit)
+            return selections.select_keys(conn, scope, states, limit)
 
     def repeating(self, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
         """Documents that are duplicates of one of `keys` now."""
         with self.capabilities.database.transaction("pipeline") as conn:
-            return documents.repeating(conn, keys)
+            return selections.repeating(conn, keys)
 
     def woken(self, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
         """Those of `keys` that wait to be read though they repeat nothing any more."""
         with self.capabilities.database.transaction("pipeline") as conn:
-            return documents.woken(conn, keys)
+            return selections.woken(conn, keys)
 
     def scanned_otherwise(self, scope: str, limit: int = 100_000) -> list[DocumentKey]:
         """Documents whose newest version was scanned by another rule pack, published first."""
         with self.capabilities.database.transaction("pipeline") as conn:
             documents.get_scope(conn, scope)
-            return documents.scanned_otherwise(
+            return selections.scanned_otherwise(
                 conn, scope, self.capabilities.versions.rule_pack, limit
             )
 

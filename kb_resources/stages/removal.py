@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from kb_resources.errors import InputError, PolicyError
 from kb_resources.model import DocumentKey, DocumentState, validate_audience
 from kb_resources.stages.capabilities import Capabilities
-from kb_resources.store import documents, erasure, lifecycle
+from kb_resources.store import documents, erasure, lifecycle, selections
 
 _MAX_REASON = 2000
 _MAX_ACTOR = 200
@@ -159,7 +159,7 @@ def of_batch(caps: Capabilities, scope: str, batch_id: str) -> list[DocumentKey]
     """
     with caps.database.transaction("pipeline") as conn:
         documents.get_scope(conn, scope)
-        return [key for key in documents.batch_keys(conn, batch_id) if key.scope == scope]
+        return [key for key in selections.batch_keys(conn, batch_id) if key.scope == scope]
 
 
 def restore(caps: Capabilities, key: DocumentKey, *, actor: str, reason: str) -> Decided:

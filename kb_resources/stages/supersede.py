@@ -11,7 +11,7 @@ import time
 from kb_resources.model import DocumentState, Stage, StageReport
 from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities, fingerprint
-from kb_resources.store import documents, passages, staging, versions
+from kb_resources.store import documents, passages, selections, staging, versions
 from kb_resources.store.documents import DocumentRow
 
 STAGE = Stage.SUPERSEDE
@@ -42,10 +42,10 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
                 documents.touch_settled(conn, row, settled)
             return common.unchanged(STAGE, row, known, started)
         documents.hold(conn, row)
-        ended = documents.versions_ended_by(conn, row)
+        ended = selections.versions_ended_by(conn, row)
         others = [
             other
-            for other in documents.current_of(conn, row.scope_id, row.supersedes)
+            for other in selections.current_of(conn, row.scope_id, row.supersedes)
             if other.document_key != row.document_key
         ]
         for other in others:

@@ -1,7 +1,8 @@
-"""Scopes, documents and batches of the ledger.
+"""Scopes and documents of the ledger, one at a time.
 
 Belongs here: reading and writing those rows inside the caller's transaction. What does not:
-versions and their texts (`versions`), retrieval rows (`passages`).
+lists of documents (`selections`), versions and their texts (`versions`), retrieval rows
+(`passages`).
 Advisory locks follow postgresql.org/docs, "13.3.5. Advisory Locks".
 """
 
@@ -293,38 +294,6 @@ def append_lifecycle(
     )
 
 
-def new_batch(
-    conn: Conn, batch_id: str, keys: Sequence[DocumentKey], *, actor: str, cause: str
-) -> None:
-    """Store a list of documents under an id."""
-    conn.execute(sql("new_batch"), {"batch_id": batch_id, "actor": actor, "cause": cause})
-    conn.execute(
-        sql("add_batch_items"),
-        {
-            "batch_id": batch_id,
-            "scopes": [k.scope for k in keys],
-            "documents": [k.document_id for k in keys],
-        },
-    )
-
-
-def batch_keys(conn: Conn, batch_id: str) -> list[DocumentKey]:
-    """The documents of a batch; empty for an unknown one."""
-    rows = conn.execute(sql("batch_documents"), {"batch_id": batch_id}).fetchall()
-    return [DocumentKey(scope, document_id) for scope, document_id in rows]
-
-
-def select_keys(
-    conn: Conn, scope: str, states: Sequence[DocumentState], limit: int
-) -> list[DocumentKey]:
-    """Documents of a scope in one of the states, oldest first."""
-    rows = conn.execute(
-        sql("select_documents"),
-        {"scope": scope, "states": [state.value for state in states], "limit": limit},
-    ).fetchall()
-    return [DocumentKey(scope, document_id) for scope, document_id in rows]
-
-
 def reopen(conn: Conn, row: DocumentRow) -> None:
     """Back to pending: a stage did work, so that the state reached before no longer stands."""
     conn.execute(sql("reopen_document"), {"document_key": row.document_key})
@@ -336,55 +305,6 @@ def wake_duplicates(conn: Conn, row: DocumentRow) -> list[str]:
     return [document_id for (document_id,) in rows]
 
 
-def repeating(conn: Conn, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
-    """Documents that are duplicates of one of `keys`."""
-    return _named(conn, "repeating_documents", keys)
-
-
-def woken(conn: Conn, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
-    """Those of `keys` that were duplicates, or never read, and are pending."""
-    return _named(conn, "woken_documents", keys)
-
-
-def _named(conn: Conn, statement: str, keys: Sequence[DocumentKey]) -> list[DocumentKey]:
-    given = {"scopes": [k.scope for k in keys], "documents": [k.document_id for k in keys]}
-    return [DocumentKey(*found) for found in conn.execute(sql(statement), given).fetchall()]
-
-
 def touch_settled(conn: Conn, row: DocumentRow, settled: str) -> None:
     """Remember what the standing state was reached for, without changing it."""
     conn.execute(sql("touch_settled"), {"document_key": row.document_key, "settled": settled})
-
-
-def versions_ended_by(conn: Conn, row: DocumentRow) -> list[int]:
-    """Numbers of the document's versions that ended when its newest interval began."""
-    rows = conn.execute(
-        sql("ended_by"), {"document_key": row.document_key, "version_key": row.version_key}
-    ).fetchall()
-    return [number for (number,) in rows]
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentVersion:
-    """A document's version that is valid now."""
-
-    document_key: int
-    document_id: str
-    version_key: int
-    version: int
-
-
-def current_of(conn: Conn, scope_id: int, document_ids: Sequence[str]) -> list[CurrentVersion]:
-    """The current versions of the named documents of a scope."""
-    with conn.cursor(row_factory=class_row(CurrentVersion)) as cursor:
-        return cursor.execute(
-            sql("current_versions"), {"scope_id": scope_id, "documents": list(document_ids)}
-        ).fetchall()
-
-
-def scanned_otherwise(conn: Conn, scope: str, rule_pack: str, limit: int) -> list[DocumentKey]:
-    """Documents whose newest version holds texts and a verdict of another rule pack."""
-    rows = conn.execute(
-        sql("scanned_otherwise"), {"scope": scope, "rule_pack": rule_pack, "limit": limit}
-    ).fetchall()
-    return [DocumentKey(name, document_id) for name, document_id in rows]

@@ -14,7 +14,7 @@ from typing import Any
 from kb_resources import lexical
 from kb_resources.model import GONE, DocumentState, validate_audience
 from kb_resources.store import documents as ledger
-from kb_resources.store import lifecycle, scopes, search, vectors
+from kb_resources.store import lifecycle, scopes, search, selections, vectors
 from kb_resources.store.checks import (
     MAX_K,
     check_edition,
@@ -121,7 +121,7 @@ class PgStore(PgWork, PgOutbox):
         confirmed(confirm, name)
         states = [state for state in DocumentState if state not in GONE]
         with self._writing(name) as opened:
-            keys = ledger.select_keys(opened.conn, name, states, 2**31 - 1)
+            keys = selections.select_keys(opened.conn, name, states, 2**31 - 1)
             return sum(self._remove(opened, key.document_id) for key in keys)
 
     def passage(

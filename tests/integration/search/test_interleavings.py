@@ -19,7 +19,7 @@ import pytest
 
 from kb_resources.errors import KbError
 from kb_resources.model.chunk import embedding_input
-from kb_resources.store import documents, erasure, lifecycle, vectors
+from kb_resources.store import documents, erasure, lifecycle, selections, vectors
 from tests.integration.search.conftest import DIM, START
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def supersede(p: Prepared, conn: Any) -> None:
     """Another document is published and ends this one."""
     p.world.put(p.rival, p.rival_chunks, valid_from=START + timedelta(days=4), conn=conn)
     documents.lock(conn, p.row.document_key)
-    for current in documents.current_of(conn, p.row.scope_id, [p.row.document_id]):
+    for current in selections.current_of(conn, p.row.scope_id, [p.row.document_id]):
         conn.execute(
             "select kb.close_validity(%s, %s)",
             [current.document_key, START + timedelta(days=4)],
