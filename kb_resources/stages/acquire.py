@@ -12,6 +12,7 @@ import time
 
 from kb_resources.acquire import Acquired
 from kb_resources.acquire.stored import stored_digest
+from kb_resources.errors import KbError, UnavailableError
 from kb_resources.model import (
     GONE,
     DocumentState,
@@ -66,12 +67,23 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
 
 
 def has_work(caps: Capabilities, row: DocumentRow) -> bool:
-    """Whether a run over the document would do anything; reads the bytes of local sources."""
+    """Whether a run over the document would do anything; reads the bytes of local sources.
+
+    A source that cannot be read now is work: the run says what is wrong with it.
+
+    Raises:
+        UnavailableError: the disk or a store is away.
+    """
     if row.state in GONE:
         return False
     if row.state == DocumentState.PENDING or row.source_kind == SourceKind.URL:
         return True
-    got = _read(caps, row)
+    try:
+        got = _read(caps, row)
+    except UnavailableError:
+        raise
+    except KbError:
+        return True
     if isinstance(got, Refusal):
         return (row.state, row.reason) != (got.state, got.reason)
     return row.settled_fingerprint != caps.versions.settled(row, got.digest)

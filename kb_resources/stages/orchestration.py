@@ -77,10 +77,11 @@ def facts_of(
     `worst_norm_error`.
     """
     with line.capabilities.database.transaction("pipeline") as conn:
-        found = {row.key: facts.at(conn, stage, row) for row in documents.load(conn, keys)}
+        rows = documents.load(conn, keys)
+        found = {row.key: facts.at(conn, stage, row) for row in rows}
         if stage is Stage.EMBED:
             with conn.cursor(row_factory=dict_row) as cursor:
-                for row in documents.load(conn, keys):
+                for row in rows:
                     given = {"version_key": row.version_key}
                     counted = cursor.execute(sql("version_vectors"), given).fetchone()
                     found[row.key]["vectors"] = counted

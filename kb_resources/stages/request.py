@@ -142,7 +142,7 @@ def expand(path: Path, kind: SourceKind = SourceKind.FILE) -> Iterator[Source]:
     the document: the same one from elsewhere is a new version of it.
 
     Raises:
-        InputError: there is no such path.
+        InputError: there is no such path, or a name is not UTF-8, which no database can hold.
     """
     if path.is_dir():
         root = path.resolve()
@@ -154,8 +154,20 @@ def expand(path: Path, kind: SourceKind = SourceKind.FILE) -> Iterator[Source]:
                 continue
             if found.is_dir():
                 continue
-            yield Source(kind, str(found), relative.as_posix())
+            yield Source(kind, _as_text(found), relative.as_posix())
     elif path.exists() or path.is_symlink():
-        yield Source(kind, str(path.absolute()), path.name)
+        yield Source(kind, _as_text(path.absolute()), path.name)
     else:
         raise InputError(f"There is no file or folder {path}.", next_step="Check the path.")
+
+
+def _as_text(path: Path) -> str:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"The name of {str(path)!a} is not UTF-8.",
+            next_step="Rename the file or folder, then ingest again.",
+            code="not_text",
+        ) from error
+    return str(path)

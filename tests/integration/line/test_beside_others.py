@@ -116,6 +116,20 @@ def test_a_document_does_not_supersede_itself(bench: Bench) -> None:
     assert bench.texts("annual leave")
 
 
+def test_a_source_that_cannot_be_read_now_is_work(bench: Bench) -> None:
+    """One file that is being written must not end the ingest of its folder."""
+    leave, travel = (bench.ingest(f"{n}.md", t) for n, t in (("leave", LEAVE), ("travel", TRAVEL)))
+    assert bench.line.with_work([leave, travel]) == []
+    read = bench.line.capabilities.read
+
+    def changing(uri: str) -> Any:
+        if uri.endswith("leave.md"):
+            raise ConflictError("It changed while it was read.")
+        return read(uri)
+
+    assert line_with(bench, read=changing).with_work([leave, travel]) == [leave]
+
+
 class Watched:
     """A database after whose every transaction something may happen."""
 
