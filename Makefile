@@ -13,7 +13,7 @@ export KB_HOME ?= $(CURDIR)/.kb
 # Reading test data is optional outside CI; .ci/run sets it where the data lies beside the clone.
 PYTEST_FLAGS ?= -n 2 --dist loadgroup
 
-.PHONY: help install dev system demo up down test sbom docs reference lint types contracts unit format lock unproven clean \
+.PHONY: figures operator-screenshots help install dev system demo up down test sbom docs reference lint types contracts unit format lock unproven clean \
 	bench-embed bench-search bench-scan bench-language bench-parse bench-serve bench-watch bench-line \
 	bench-start test-long test-faults
 
@@ -86,6 +86,12 @@ format: $(VENV)/.dev ## format and mend what ruff can
 
 unproven: $(VENV)/.dev ## rows of a requirements file that no test proves yet (REQUIREMENTS=path)
 	$(BIN)/python tools/unproven.py $(REQUIREMENTS)
+
+figures: install ## draw docs/img/*.svg
+	$(BIN)/python tools/figures.py
+
+operator-screenshots: dev ## do an operator's ten tasks in a real Dagster UI, count the clicks, write docs
+	$(BIN)/python tools/operator_screenshots.py
 
 # Tools that only a release needs are run from PyPI by their pinned version, not installed.
 sbom: install ## CycloneDX list of the locked distributions, in build/sbom.json
