@@ -74,8 +74,8 @@ class AsyncKnowledgeBase:
 
     async def close(self) -> None:
         """Close connections and the model, once the calls under way are done."""
-        await self.run(self.blocking.close)
-        self._threads.shutdown()
+        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self.blocking.close)
 
     async def run(self, call: Callable[[], R]) -> R:
         """Any blocking call on this knowledge base's threads."""

@@ -8,7 +8,7 @@ withdrawn meanwhile must not live on in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,10 @@ class Grant:
     role: str
     scopes: tuple[str, ...] | None
     audiences: tuple[str, ...]
+
+
+_Feed = tuple[datetime, Mapping[str, Grant]]
+"""When a feed was issued, and its people by subject; of two with one subject the first."""
 
 
 class Authoriser(Protocol):
@@ -81,25 +85,35 @@ class RoleFeed:
     path: Path
     max_age_s: float
     permissions: PermissionMap = field(default_factory=PermissionMap)
+    _held: dict[tuple[int, int, int], _Feed] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def grant(self, subject: str, now: datetime) -> Grant | None:
         """See `Authoriser.grant`."""
-        feed = self._read()
-        age_s = (now - feed[0]).total_seconds()
+        issued_at, members = self._read()
+        age_s = (now - issued_at).total_seconds()
         if not -self.max_age_s <= age_s <= self.max_age_s:
             raise _stale(f"The feed of roles was issued {age_s:.0f} s ago.")
-        return next((grant for grant in feed[1] if grant.subject == subject), None)
+        return members.get(subject)
 
-    def _read(self) -> tuple[datetime, Sequence[Grant]]:
+    def _read(self) -> _Feed:
+        """The feed as it is now; a file that is the same as at the last look is not read again."""
         try:
+            file = self.path.stat()
+            seen = (file.st_ino, file.st_mtime_ns, file.st_size)
+            if (held := self._held.get(seen)) is not None:
+                return held
             value = json.loads(self.path.read_bytes())
             issued_at = datetime.fromisoformat(value["issued_at"])
-            granted = (_grant(item, self.permissions) for item in value["members"])
-            members = [grant for grant in granted if grant is not None]
+            granted = (_grant(item, self.permissions) for item in reversed(value["members"]))
+            members = {grant.subject: grant for grant in granted if grant is not None}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
             raise _stale(f"The feed of roles cannot be read: {error}.") from error
         if issued_at.tzinfo is None:
             raise _stale("The feed's issued_at has no time zone.")
+        self._held.clear()
+        self._held[seen] = issued_at, members
         return issued_at, members
 
 

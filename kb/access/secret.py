@@ -111,8 +111,11 @@ def ensure_secret(settings: Settings) -> tuple[Secret, bool]:
     path = secret_path(settings.home)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = secrets.token_urlsafe(48)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(text + "\n")
+        os.link(draft, path)  # whole or not at all: others may read it from now on
     except FileExistsError:  # another process made it meanwhile
         again = load_secret(settings)
         if again is not None:
@@ -120,8 +123,8 @@ def ensure_secret(settings: Settings) -> tuple[Secret, bool]:
         raise UnavailableError(
             f"{path} is empty.", next_step="Delete it and run the command again."
         ) from None
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text + "\n")
+    finally:
+        draft.unlink(missing_ok=True)
     return Secret(text.encode()), True
 
 

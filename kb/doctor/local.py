@@ -258,7 +258,7 @@ def endpoints(settings: Settings) -> Iterator[Finding]:
             yield warning(
                 "endpoints",
                 f"{urlsplit(url).netloc} counts as somebody else's machine: only what is classed "
-                "public or internal goes there.",
+                "public goes there.",
                 f"If it is yours, set {variable}_HOSTING=self_hosted.",
             )
         else:

@@ -162,3 +162,24 @@ def test_the_awaited_client_has_every_call_of_the_other() -> None:
     assert calls(AsyncKnowledgeBase) == calls(KnowledgeBase)
     for name in calls(KnowledgeBase):
         assert getattr(AsyncKnowledgeBase, name).__doc__ == getattr(KnowledgeBase, name).__doc__
+
+
+def test_what_is_under_way_ends_before_the_connections_close(settings: Any) -> None:
+    import threading
+
+    async def run() -> None:
+        kb = AsyncKnowledgeBase(settings, threads=2)
+        said, gate = [], threading.Event()
+        shut = kb.blocking.close
+        kb.blocking.close = lambda: (said.append("closed"), shut())  # type: ignore[method-assign]
+        call = asyncio.create_task(kb.run(lambda: (gate.wait(60), said.append("done"))))
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(kb.close())
+        for _ in range(100):  # nothing that could close waits for the call's own thread
+            await asyncio.to_thread(lambda: None)
+        gate.set()
+        await closing
+        await call
+        assert said == ["done", "closed"]
+
+    asyncio.run(run())

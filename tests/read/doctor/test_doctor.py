@@ -226,6 +226,7 @@ def test_endpoints_say_whose_they_are_and_what_they_lack(sound: Settings) -> Non
     assert [f.level for f in found] == ["ok", "problem", "warning"]
     assert "KB_ANSWER_MODEL" in found[1].fix
     assert "KB_ANSWER_HOSTING=self_hosted" in found[2].fix
+    assert "only what is classed public goes there" in found[2].found
 
 
 def test_a_database_that_is_away_is_a_problem_with_the_variable_to_mend(sound: Settings) -> None:
