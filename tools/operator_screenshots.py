@@ -179,7 +179,6 @@ class Task:
 
     def click(self, what: Locator, words: str) -> None:
         """Click as a person does: on something visible, once."""
-        what.first.scroll_into_view_if_needed()
         what.first.click()
         self.clicks += 1
         self.steps.append(words)
@@ -350,11 +349,22 @@ def cost(t: Task, here: Installation) -> None:
     t.picture()
 
 
-def pause(t: Task, _: Installation) -> None:
+def pause(t: Task, here: Installation) -> None:
     """A switch."""
     t.link("Automation")
     t.page.get_by_text("watched_urls").first.wait_for()
-    t.click(t.page.locator("label:has(input[type=checkbox])").last, "the switch of `watched_urls`")
+    t.page.wait_for_load_state("networkidle")
+    switch = t.page.locator("label:has(input[type=checkbox])").last
+    t.click(switch, "the switch of `watched_urls`")
+    query = (
+        '{sensorOrError(sensorSelector: {repositoryLocationName: "kb", repositoryName: '
+        '"__repository__", sensorName: "watched_urls"}) '
+        "{... on Sensor {sensorState {status}}}}"
+    )
+    until(
+        lambda: here.ask(query)["sensorOrError"]["sensorState"]["status"] == "STOPPED",
+        "watched_urls goes on",
+    )
     t.picture()
 
 
@@ -364,10 +374,12 @@ def cancel(t: Task, here: Installation) -> None:
     t.link("Runs")
     t.click(t.page.get_by_text(re.compile("^In progress")), "In progress")
     t.click(t.page.locator("a[href*='/runs/']"), "the run's id")
+    t.page.locator("text=/^Started$/").first.wait_for()
     t.click(t.page.get_by_role("button", name="Terminate"), "Terminate")
-    t.page.get_by_role("dialog").wait_for()
+    confirm = t.page.get_by_role("dialog").get_by_role("button", name=re.compile("erminat.* run"))
+    confirm.wait_for()
     t.picture()
-    t.click(t.page.get_by_role("dialog").get_by_role("button", name="Terminate"), "Terminate")
+    t.click(confirm, "Terminate 1 run")
     until(lambda: any(run["status"] == "CANCELED" for run in here.runs()), "nothing was canceled")
 
 
