@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kb_assets import plain_yaml
 from kb_assets.source import KbSource
 from kb_resources.errors import InputError
 
@@ -34,13 +35,12 @@ def read_sources(folder: Path) -> list[KbSource]:
 
 def read_source(file: Path) -> KbSource:
     """One declared source; raises InputError as `read_sources`."""
-    import yaml
     from pydantic import ValidationError
 
     next_step = f"Correct {file}; see docs/reference/sources.md."
     try:
-        found = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        found = plain_yaml.read_file(file)
+    except (ValueError, OSError) as error:
         raise InputError(f"{file.name} cannot be read: {error}.", next_step=next_step) from error
     if not isinstance(found, dict) or found.get("type") != TYPE:
         raise InputError(f"{file.name} does not say `type: {TYPE}`.", next_step=next_step)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from kb_assets import plain_yaml
 from kb_assets.folders.listing import MAPPING_NAME
 from kb_resources.errors import InputError
 from kb_resources.model import validate_audience, validate_language
@@ -84,7 +85,13 @@ def read_map(
 
     file = folder / MAPPING_NAME
     if file.exists():
-        return None if is_fresh(file) else parse_map(file.read_text("utf-8"), audiences)
+        if is_fresh(file):
+            return None
+        if file.stat().st_size > plain_yaml.MAX_BYTES:
+            raise InputError(
+                f"kb.yaml is longer than {plain_yaml.MAX_BYTES:,} bytes.", next_step=_NEXT
+            )
+        return parse_map(file.read_text("utf-8"), audiences)
     without = FolderMap((replace(OPEN.rules[0], audiences=audiences),))
     # Programs that save a file may delete it first; nobody's rights grow meanwhile.
     return None if known not in (None, without.digest) and is_fresh(folder) else without
@@ -98,14 +105,12 @@ def parse_map(text: str, audiences: tuple[str, ...] = ()) -> FolderMap:
         audiences: whom files are for where it does not say.
 
     Raises:
-        InputError: it is not YAML, or holds something unknown or malformed.
+        InputError: it is not plain YAML, or holds something unknown or malformed.
     """
-    import yaml
-
     try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"kb.yaml is not YAML: {error}.", next_step=_NEXT) from error
+        found = plain_yaml.parse(text)
+    except ValueError as error:
+        raise InputError(f"kb.yaml cannot be read: {error}.", next_step=_NEXT) from error
     top = _mapping({} if found is None else found, "kb.yaml", _KEYS)
     base = _rule("", top, Rule("", audiences, None))
     folders = _mapping(top.get("folders") or {}, "folders", None)
