@@ -90,7 +90,10 @@ class FolderBlobStore:
         if target.exists():
             return digest
         try:
+            is_new = not target.parent.exists()
             target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if is_new:
+                _sync_folder(self._root)
             self._write(data, target)
         except OSError as error:
             raise UnavailableError(

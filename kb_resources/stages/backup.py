@@ -13,14 +13,16 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from kb_resources.acquire import BlobStore
 from kb_resources.errors import (
@@ -99,8 +101,11 @@ def write_backup(
     missing: list[str] = []
     building = file.with_name(f".{file.name}.part")
     try:
-        with tempfile.TemporaryDirectory() as folder, tarfile.open(building, "w") as archive:
-            building.chmod(0o600)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _private(building) as out,
+            tarfile.open(fileobj=out, mode="w") as archive,
+        ):
             dump = Path(folder) / _DUMP
             programs.dump_schema(dsn, dump)
             parts[_DUMP] = _digest(dump)
@@ -126,6 +131,16 @@ def write_backup(
     finally:
         building.unlink(missing_ok=True)
     return made
+
+
+@contextmanager
+def _private(file: Path) -> Iterator[IO[bytes]]:
+    """The file, empty and nobody else's from the start; on the disk when the block has ended."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+        os.fchmod(out.fileno(), 0o600)
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def check_backup(file: Path, seal: Seal | None) -> BackupSummary:

@@ -105,6 +105,7 @@ def declare(
 
     Raises:
         InputError, PolicyError: as `add`.
+        NotFound: somebody removed it in this very moment.
         ConflictError: the address is a page of another watch, or expanded differently there.
     """
     target = _target(request, policy)
@@ -120,7 +121,7 @@ def declare(
     values, _ = _values(request, policy, now)
     with database.transaction("pipeline") as conn:
         watches.change(conn, values | {"watch_id": found[0].watch_id})
-        return watches.find(conn, request.scope, found[0].watch_id)[0]
+        return _one(conn, found[0].watch_id, request.scope)
 
 
 def list_(database: Database, scope: str | None = None) -> list[WatchRow]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from kb_resources.acquire import BlobStore, FolderBlobStore, open_blob_store
+from kb_resources.acquire import BlobStore, FolderBlobStore, blobs, open_blob_store
 from kb_resources.errors import InputError, IntegrityError, NotFound, UnavailableError
 
 
@@ -54,6 +54,16 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path: Path) -> N
     assert store.sweep(datetime(2026, 5, 2, tzinfo=UTC)) == 1
     assert sorted(file.name for file in folder.iterdir()) == [".incoming-alive", digest[2:]]
     assert FolderBlobStore(tmp_path / "none").sweep(datetime(2026, 5, 2, tzinfo=UTC)) == 0
+
+
+def test_a_folder_made_for_a_blob_is_made_durable_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr(blobs, "_sync_folder", synced.append)
+    root = tmp_path / "blobs"
+    digest = FolderBlobStore(root).put(b"hello")
+    assert synced == [root, root / digest[:2]]
 
 
 def test_only_digests_are_listed() -> None:
