@@ -328,9 +328,12 @@ def retrieval(models: Path, forms: Path, names: list[str]) -> None:
     data = os.environ.get("KB_TEST_DATA")
     if not data:
         sys.exit("--retrieval needs KB_TEST_DATA")
-    ours = embed.load(models, MODEL)
+    package = embed.find_model(MODEL).package
+    assert package is not None
+    ours = embed.load(models, MODEL, threads=1)
     assert isinstance(ours, embed.OnnxEmbedder)
-    floats = session(forms / Form("float32", mask=True).name, basic=False)
+    form = Form("float32", mask=True)
+    floats = session(write_form(forms, Weights(packaged_weights(package)), form), basic=False)
 
     def exact(batch: list[str], kind: embed.Kind) -> np.ndarray:
         ids = ours.tokenizer.encode(batch, kind).ids
@@ -364,7 +367,8 @@ def retrieval(models: Path, forms: Path, names: list[str]) -> None:
         ]
         print(
             f"{name:26} {len(passages):8} {len(asked):8} {results[0]:7.4f} {results[1]:8.4f} "
-            f"{results[0] - results[1]:+8.4f}"
+            f"{results[0] - results[1]:+8.4f}",
+            flush=True,
         )
 
 
@@ -376,11 +380,12 @@ def main() -> None:
         started = time.process_time()
         embed.prepare(models, MODEL)
         print(f"prepare: {time.process_time() - started:.1f} CPU seconds")
-        compare(models, forms)
-        worker(models)
         if "--retrieval" in sys.argv:
             chosen = sys.argv[sys.argv.index("--retrieval") + 1 :]
             retrieval(models, forms, chosen or ["udhr-qa-8lang", "gdpr-crosslingual"])
+            return
+        compare(models, forms)
+        worker(models)
 
 
 if __name__ == "__main__":

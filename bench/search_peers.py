@@ -4,16 +4,19 @@ The same synthetic vectors, in scopes of very different size, are asked as this 
 under 50,000 (pgvector, an exact scan of the scope's rows) and as others do: numpy over the scope
 alone (the floor), pgvector with one HNSW index over all and the scope as a condition (as
 LangChain's and LlamaIndex' stores ask it, without and with iterative scan), LanceDB, Qdrant in
-this process, sqlite-vec. Recall is against the exact ten nearest of the scope; CPU is user and
-system time of this process, and of the backend where there is one. A peer that does not import is
-left out and said so: none is a dependency (`pip install lancedb qdrant-client sqlite-vec`).
+this process, sqlite-vec, Chroma. Recall is against the exact ten nearest of the scope; CPU is
+user and system time of this process, and of the backend where there is one. A peer that does not
+import is left out and said so: none is a dependency (`pip install lancedb qdrant-client sqlite-vec
+chromadb` into an environment whose site-packages stand on PYTHONPATH).
 Belongs here: speed and recall of one list. What does not: ranking quality (`search.py`).
 """
 
 from __future__ import annotations
 
-import argparse
 import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy: one core's work, without spinning
+import argparse
 import shutil
 import sqlite3
 import sys
@@ -50,7 +53,7 @@ def unit(count: int, seed: int) -> Vectors:
     centres /= np.linalg.norm(centres, axis=1, keepdims=True)
     noise = chance.standard_normal((count, DIM)).astype(np.float32) / np.sqrt(DIM)
     made = centres[chance.integers(200, size=count)] + 0.7 * noise
-    found: Vectors = made / np.linalg.norm(made, axis=1, keepdims=True)
+    found: Vectors = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
     return found
 
 
@@ -108,6 +111,29 @@ def qdrant(vectors: Vectors, scopes: NDArray[np.int64], _: Path) -> Search:
             "t", query=asked.tolist(), limit=K, query_filter=models.Filter(must=[match])
         )
         return [int(point.id) for point in found.points]
+
+    return search
+
+
+def chroma(vectors: Vectors, scopes: NDArray[np.int64], folder: Path) -> Search:
+    """Chroma's persistent client: one HNSW index, the scope as a condition on metadata."""
+    import chromadb
+
+    client = chromadb.PersistentClient(str(folder / "chroma"))
+    made = client.create_collection("peers", configuration={"hnsw": {"space": "ip"}})
+    for start in range(0, len(vectors), 5000):
+        part = range(start, min(start + 5000, len(vectors)))
+        made.add(
+            ids=[str(n) for n in part],
+            embeddings=vectors[part.start : part.stop],
+            metadatas=[{"scope": int(scopes[n])} for n in part],
+        )
+
+    def search(scope: int, asked: Vectors) -> list[int]:
+        found = made.query(
+            query_embeddings=[asked], n_results=K, where={"scope": scope}, include=[]
+        )
+        return [int(n) for n in found["ids"][0]]
 
     return search
 
@@ -213,13 +239,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--vectors", type=int, default=100_000)
     parser.add_argument("--questions", type=int, default=50)
+    parser.add_argument("--only", help="one peer by name, and the floor")
     given = parser.parse_args()
     vectors, scopes = unit(given.vectors, 2), scope_of(given.vectors)
     asked = unit(given.questions, 3)
     folder = Path(tempfile.mkdtemp(prefix="kb-bench-"))
     folder.chmod(0o711)
     sizes = [int((scopes == scope).sum()) for scope in (1, 2, 3)]
-    print(f"{given.vectors} vectors; CPU per search and recall@10 in scopes of {sizes}")
+    print(
+        f"{given.vectors} vectors; CPU per search and recall@10 in scopes of {sizes};"
+        f" load {os.getloadavg()[0]:.1f}",
+        flush=True,
+    )
     exact = numpy_floor(vectors, scopes, folder)
     try:
         measure("numpy (floor)", exact, exact, asked, time.process_time)
@@ -227,12 +258,22 @@ def main() -> int:
             ("LanceDB", lance),
             ("Qdrant (local)", qdrant),
             ("sqlite-vec", sqlite_vec),
+            ("Chroma", chroma),
         ):
+            if given.only not in (None, name):
+                continue
             try:
-                measure(name, make(vectors, scopes, folder), exact, asked, time.process_time)
+                started = time.process_time()
+                search = make(vectors, scopes, folder)
+                print(
+                    f"{name:30} loaded in {time.process_time() - started:.0f} s of CPU", flush=True
+                )
+                measure(name, search, exact, asked, time.process_time)
             except ImportError as error:
                 print(f"{name:30} is not here: {error}")
         try:
+            if given.only:
+                return 0
             with postgres(folder) as conn:
                 pid = conn.info.backend_pid
                 ticks = os.sysconf("SC_CLK_TCK")

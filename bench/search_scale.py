@@ -53,8 +53,9 @@ def near(scope_vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
     chance = np.random.default_rng(7)
     asked = scope_vectors[chance.integers(len(scope_vectors), size=count)]
     asked = asked + 0.5 * chance.standard_normal(asked.shape).astype(np.float32) / np.sqrt(DIM)
+    # NumPy 2 makes float64 of float32 and a scalar, and the floor would be that of float64.
     made: NDArray[np.float32] = asked / np.linalg.norm(asked, axis=1, keepdims=True)
-    return made
+    return made.astype(np.float32)
 
 
 def question(conn: Connection, number: int, text: str, vector: NDArray[np.float32]) -> SearchQuery:
