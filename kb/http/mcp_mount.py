@@ -61,7 +61,8 @@ class McpGate:
                 raise unauthenticated()
             identity.require(self.role)
         except KbError as error:
-            await problems.of_error(correlation_id, error)(scope, receive, send)
+            told = await problems.handle_error(request, error)
+            await told(scope, receive, send)
             return
         request.state.actor = identity.actor
         if request.method != "POST":  # without sessions there is no stream to open, none to end

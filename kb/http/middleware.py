@@ -74,12 +74,15 @@ class _Exchange:
     """One request and its response."""
 
     def __init__(self, app: ASGIApp, owner: FastAPI, log: Logger, scope: Scope) -> None:
-        self._app, self._owner, self._log, self._scope = app, owner, log, scope
+        self._app, self._owner, self._log = app, owner, log
+        self._method = scope["method"]
+        # Routes answer HEAD as they do GET (RFC 9110, 9.3.2); the server below sends no body.
+        self._scope = {**scope, "method": "GET"} if self._method == "HEAD" else scope
         self._status = 0
         self._received = 0
         self._sent = 0
         self._id = _correlation_id(scope)
-        scope.setdefault("state", {})["correlation_id"] = self._id
+        self._scope.setdefault("state", {})["correlation_id"] = self._id
 
     async def serve(self, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
@@ -97,7 +100,7 @@ class _Exchange:
             if message["type"] == "http.response.start":
                 self._status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *self._headers(message)]
-            elif message["type"] == "http.response.body":
+            elif message["type"] == "http.response.body" and self._method != "HEAD":
                 self._sent += len(message.get("body", b""))
             await send(message)
 
@@ -143,7 +146,7 @@ class _Exchange:
 
     def _record(self, seconds: float) -> None:
         route = getattr(self._scope.get("route"), "path", None) or "unmatched"
-        method = self._scope["method"]
+        method = self._method
         self._owner.state.metrics.seen(method, route, self._status, seconds)
         line: dict[str, Any] = {
             "event": "request",

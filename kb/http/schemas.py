@@ -177,6 +177,9 @@ def decode_cursor(cursor: str | None) -> int | None:
     return int(digits)
 
 
-def paged(rows: Sequence[T], limit: int, cursor_of: Callable[[T], int]) -> str | None:
-    """The cursor after a page of at most `limit` rows."""
-    return encode_cursor(cursor_of(rows[-1])) if rows and len(rows) >= limit else None
+def paged(
+    rows: Sequence[T], limit: int, cursor_of: Callable[[T], int]
+) -> tuple[Sequence[T], str | None]:
+    """A page of rows of which one more was asked for, and the cursor after it; None on the last."""
+    shown = rows[:limit]
+    return shown, encode_cursor(cursor_of(shown[-1])) if len(rows) > limit else None

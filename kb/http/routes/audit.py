@@ -106,11 +106,11 @@ async def list_searches(
         services.reader.searches,
         scope=identity.use_scope(scope),
         principal=identity.principal(),
-        limit=limit,
+        limit=limit + 1,
         before=cursor,
     )
-    items = [{**row, "at": row["at"].isoformat()} for row in rows]
-    return {"items": items, "next_cursor": items[-1]["at"] if len(items) == limit else None}
+    items = [{**row, "at": row["at"].isoformat()} for row in rows[:limit]]
+    return {"items": items, "next_cursor": items[-1]["at"] if len(rows) > limit else None}
 
 
 @router.get("/{scope}/{correlation_id}", response_model=TraceOut)

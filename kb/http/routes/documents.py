@@ -154,15 +154,13 @@ async def list_documents(
                 audiences=identity.visible_audiences(),
                 state=state,
                 q=q or None,
-                limit=limit,
+                limit=limit + 1,
                 before=before,
             )
 
     rows = await services.work.run(work)
-    return {
-        "items": [document_json(row) for row in rows],
-        "next_cursor": paged(rows, limit, lambda row: int(row["document_key"])),
-    }
+    shown, cursor = paged(rows, limit, lambda row: int(row["document_key"]))
+    return {"items": [document_json(row) for row in shown], "next_cursor": cursor}
 
 
 @router.get("/{scope}/{document_id}", response_model=DocumentDetail)

@@ -102,15 +102,14 @@ async def list_keys(
 
     def work() -> list[access.KeyRow]:
         with services.database.transaction("app") as conn:
-            return access.list_keys(conn, scopes=scopes, limit=limit, before=before)
+            return access.list_keys(conn, scopes=scopes, limit=limit + 1, before=before)
 
-    rows = await services.work.run(work)
-    return {
-        "items": [_row_json(row, KeyOut) for row in rows],
-        "next_cursor": paged(
-            rows, limit, lambda row: (row.created_at - _EPOCH) // timedelta(microseconds=1)
-        ),
-    }
+    shown, cursor = paged(
+        await services.work.run(work),
+        limit,
+        lambda row: (row.created_at - _EPOCH) // timedelta(microseconds=1),
+    )
+    return {"items": [_row_json(row, KeyOut) for row in shown], "next_cursor": cursor}
 
 
 @router.post("/keys", status_code=201)

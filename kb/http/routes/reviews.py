@@ -6,6 +6,7 @@ is published by the ingest process, so that no search waits for it.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
@@ -22,6 +23,7 @@ from kb_resources.errors import NotFound
 from kb_resources.model import DocumentKey, Finding, validate_document_id
 from kb_resources.stages import review
 from kb_resources.store import versions
+from kb_resources.store.documents import Conn
 from kb_resources.store.reviews import WaitingReview
 
 router = APIRouter(prefix="/api/v1/reviews", tags=["reviews"])
@@ -93,9 +95,7 @@ async def list_reviews(
     """What waits in a scope, oldest first, each finding in its place."""
     name = identity.use_scope(scope)
     after = decode_cursor(cursor) or 0
-    rows = await services.work.run(_waiting, services, identity, name)
-    later = [row for row in rows if row.version_key > after]
-    later.sort(key=lambda row: row.version_key)
+    later = await services.work.run(_waiting, services, identity, name, after, limit + 1)
     shown = later[:limit]
     items = await services.work.run(_described, services, shown)
     more = len(later) > limit
@@ -152,17 +152,24 @@ def _shown(given: DecisionRequest) -> review.Shown:
     return review.Shown(given.version, given.digest, given.body_digest)
 
 
-def _waiting(services: Services, identity: Identity, scope: str) -> list[WaitingReview]:
-    """The queue, without what is for others."""
+def _waiting(
+    services: Services, identity: Identity, scope: str, after: int, most: int
+) -> list[WaitingReview]:
+    """The queue after a place, without what is for others."""
     rows = review.waiting(services.capabilities(), scope)
-    return [row for row in rows if _is_visible(services, identity, row)]
+    later = sorted(
+        (row for row in rows if row.version_key > after), key=lambda row: row.version_key
+    )
+    with services.database.transaction("app", scope) as conn:
+        seen = (row for row in later if _is_visible(conn, identity, row))
+        return list(islice(seen, most))
 
 
-def _is_visible(services: Services, identity: Identity, row: WaitingReview) -> bool:
+def _is_visible(conn: Conn, identity: Identity, row: WaitingReview) -> bool:
     if identity.reads_everything:
         return True
     try:
-        _check_visible(services, identity, DocumentKey(row.scope, row.document_id))
+        visible_document(conn, identity, row.scope, row.document_id)
     except NotFound:
         return False
     return True

@@ -149,13 +149,10 @@ async def list_jobs(
     def work() -> list[jobs.JobRow]:
         names = [chosen] if chosen else _scopes(services, identity)
         with services.database.transaction("app", names) as conn:
-            return jobs.list_jobs(conn, actor=actor, limit=limit, before=before)
+            return jobs.list_jobs(conn, actor=actor, limit=limit + 1, before=before)
 
-    rows = await services.work.run(work)
-    return {
-        "items": [uploads.job_json(row) for row in rows],
-        "next_cursor": paged(rows, limit, lambda row: row.job_no),
-    }
+    shown, cursor = paged(await services.work.run(work), limit, lambda row: row.job_no)
+    return {"items": [uploads.job_json(row) for row in shown], "next_cursor": cursor}
 
 
 async def _take(reader: UploadReader, stream: AsyncIterator[bytes], services: Services) -> Upload:

@@ -273,6 +273,7 @@ def test_keys_are_listed_page_by_page_without_secrets(own: Served, admin: Client
     seen, cursor = [], ""
     while cursor is not None:
         page = admin("GET", f"/api/v1/keys?limit=2{cursor and f'&cursor={cursor}'}").json
+        assert len(page["items"]) == 2
         seen += page["items"]
         cursor = page["next_cursor"]
     assert names < {item["key_id"] for item in seen}

@@ -90,6 +90,7 @@ def test_searches_are_listed_page_by_page(own: Served, admin: Client, viewer: Cl
     rest = admin("GET", path).json
     ids = [item["correlation_id"] for item in first["items"] + rest["items"]]
     assert ids == ["search-0002", "search-0001", "search-0000"]
+    assert admin("GET", "/api/v1/audit/acme/searches?limit=3").json["next_cursor"] is None
 
 
 @pytest.mark.requirement("O-48")

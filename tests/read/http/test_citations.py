@@ -115,6 +115,7 @@ def test_citations_come_page_by_page_by_holder_and_status(
         "page 1", "page 2", "page 2",
     ]  # fmt: skip
     assert rest["next_cursor"] is None
+    assert viewer("GET", f"{path}&limit=3").json["next_cursor"] is None
     assert len(viewer("GET", f"{path}&holder=page%202").json["items"]) == 2
     assert viewer("GET", f"{path}&status=missing").json["items"] == []
     assert viewer("GET", f"{path}&status=unknown").status == 422

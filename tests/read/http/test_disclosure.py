@@ -79,6 +79,7 @@ def test_a_stranger_hears_no_address_of_a_database_that_is_away(settings: Settin
                 own.client("GET", "/ready"),
                 own.client.with_key(key)("GET", "/api/v1/me"),
                 own.client("POST", "/auth/session", json={"key": key}),
+                own.client.with_key(key)("POST", "/mcp", json={}),
             ):
                 assert (call.status, call.json["code"]) == (503, "unavailable")
                 assert "secret" not in call.text

@@ -205,6 +205,15 @@ def test_a_body_that_is_too_large_is_refused_while_it_comes(viewer: Client) -> N
     assert (answer.status, answer.json["code"]) == (413, "request_too_large")
 
 
+@pytest.mark.parametrize("path", ["/health", "/ready", "/", "/static/page.js", "/api/v1/me"])
+def test_what_can_be_read_has_a_head(viewer: Client, path: str) -> None:
+    """Which is what many monitors ask for."""
+    whole, head = viewer("GET", path), viewer("HEAD", path)
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["Content-Length"] == str(len(whole.body))
+    assert viewer("HEAD", "/api/v1/search").status == 405
+
+
 def test_a_full_queue_says_busy_instead_of_growing() -> None:
     import asyncio
     import threading
@@ -253,6 +262,22 @@ def test_kb_serve_makes_a_secret_and_shows_the_first_key_once(tmp_path: Path) ->
         load_secret(Settings(home=tmp_path, secret="short"))
     assert short.value.code == "secret_too_short"
     assert bootstrap(Settings(home=tmp_path, database_url="host=elsewhere")) is None
+
+
+def test_a_secret_is_there_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a start that breaks off while it is written, nothing is left that stops the next one."""
+    from kb.access import secret
+
+    settings = Settings(home=tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(secret.secrets, "token_urlsafe", lambda _: "\ud800")
+        with pytest.raises(UnicodeEncodeError):
+            secret.ensure_secret(settings)
+    assert list(tmp_path.iterdir()) == []
+    assert secret.ensure_secret(settings)[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
 
 
 def test_the_server_does_not_load_dagster_or_a_parser() -> None:

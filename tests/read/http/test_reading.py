@@ -98,6 +98,7 @@ def test_documents_come_page_by_page_and_by_state_and_words(admin: Client) -> No
     seen = [item["document_id"] for item in first["items"] + second["items"]]
     assert sorted(seen) == ["leave", "merger", "minutes"]
     assert second["next_cursor"] is None
+    assert admin("GET", "/api/v1/documents?scope=acme&limit=3").json["next_cursor"] is None
     by_state = admin("GET", "/api/v1/documents?scope=acme&state=quarantined").json["items"]
     assert [item["document_id"] for item in by_state] == ["minutes"]
     by_words = admin("GET", "/api/v1/documents?scope=acme&q=MERGER").json["items"]
