@@ -19,7 +19,9 @@ from typing import Any, Literal, get_args
 from kb_resources.errors import InputError
 
 Half = Literal["dev", "test"]
-Slice = Literal["paraphrase", "exact", "identifier", "cross-lingual", "unanswerable", "other"]
+Slice = Literal[
+    "paraphrase", "exact", "identifier", "compound", "cross-lingual", "unanswerable", "other"
+]
 SLICES: tuple[str, ...] = get_args(Slice)
 MAX_QUESTIONS = 100_000
 MAX_GRADE = 10
