@@ -69,7 +69,7 @@ def build_defs(
             dagster_history,
             cost,
         ],
-        jobs=[kb_batch(models), kb_documents(models), kb_review(models), kb_reembed],
+        jobs=[kb_batch(models), kb_documents(models), kb_review(models), kb_reembed()],
         sensors=[
             folder_sensor(
                 _dropzone,

@@ -52,7 +52,7 @@ def generations(line: dg.ResourceParam[Line]) -> Iterator[dg.MaterializeResult[N
     beside = [each for each in found if each.beside_is == "shadow"]
     yield dg.MaterializeResult(
         metadata={
-            "start": dg.MetadataValue.md(_starts(found, ready_models())),
+            "start": dg.MetadataValue.md(starts(found, ready_models())),
             "scopes": len(found),
             "shadows": len(beside),
             "passages_to_fill": sum(each.total - each.done for each in beside),
@@ -70,7 +70,7 @@ def ready_models() -> list[str]:
     return sorted(ready | {load_settings().model})
 
 
-def _starts(found: Sequence[Status], models: Sequence[str]) -> str:
+def starts(found: Sequence[Status], models: Sequence[str]) -> str:
     """Markdown: a link for each model that a scope could be filled with now."""
     lines = []
     for each in found[:MAX_ROWS]:

@@ -4,7 +4,9 @@ Belongs here: the job. What does not: the nightly schedule (`reembed`), starting
 Backfills: https://docs.dagster.io/guides/build/partitions-and-backfills/backfilling-data.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 from pydantic import Field
@@ -73,15 +75,26 @@ def start_shadow(
     )
 
 
-@dg.job(
-    name=JOB_NAME,
-    description=(
-        "Start filling another embedding model's vectors for one scope, beside those that searches "
-        "use. The work is a backfill; `kb_scopes/generations` has links that open this filled in, "
-        "and says how far it is."
-    ),
-    tags={"dagster/priority": Priority.INTERACTIVE.value},
-)
-def kb_reembed() -> None:
+@dg.graph(name="reembed_start", description="Begins a shadow; the daemon fills it.")
+def reembed_start() -> None:
     """One step."""
     start_shadow()
+
+
+@dg.config_mapping
+def _to_run_config(val: ReembedConfig) -> Mapping[str, Any]:
+    return {"ops": {"start_shadow": {"config": val.model_dump()}}}
+
+
+def kb_reembed() -> dg.JobDefinition:
+    """The job; its launchpad is opened, filled in, from the page of `kb_scopes/generations`."""
+    return reembed_start.to_job(
+        name=JOB_NAME,
+        description=(
+            "Start filling another embedding model's vectors for one scope, beside those that "
+            "searches use. The work is a backfill; `kb_scopes/generations` has links that open "
+            "this filled in, and says how far it is."
+        ),
+        config=_to_run_config,
+        tags={"dagster/priority": Priority.INTERACTIVE.value},
+    )

@@ -14,6 +14,7 @@ import yaml
 from kb_resources.bindings.launchpad import decision_links, launchpad, partition
 from kb_resources.model import DocumentKey, Stage
 from kb_resources.stages import review
+from kb_resources.stages.reembed_view import status
 from kb_resources.store.usage import InNeed
 
 if TYPE_CHECKING:
@@ -220,20 +221,15 @@ def test_a_text_survives_the_way_through_the_address(plant: Plant) -> None:
 
 @pytest.mark.requirement("P-72")
 def test_a_reembedding_is_started_by_a_job_and_runs_as_a_backfill(plant: Plant) -> None:
+    from kb_assets.generations import starts
+
     keys = plant.register({"leave.md": GOOD})
     assert plant.batch(keys).success
-    result = launch(
-        plant,
-        "kb_reembed",
-        {"ops": {"start_shadow": {"config": {"scope": "acme", "model": "hashing", "by": "Ana"}}}},
-    )
+    (filled,) = configs(starts(status(plant.line.capabilities), ["hashing"])).values()
+    result = launch(plant, "kb_reembed", filled)
     assert result.success
     (backfill,) = plant.instance.get_backfills()
     assert backfill.title is not None
     assert backfill.title.startswith("Re-embed acme with hashing")
-    again = launch(
-        plant,
-        "kb_reembed",
-        {"ops": {"start_shadow": {"config": {"scope": "acme", "model": "multilingual-e5-small"}}}},
-    )
+    again = launch(plant, "kb_reembed", {"scope": "acme", "model": "multilingual-e5-small"})
     assert not again.success
