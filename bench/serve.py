@@ -4,6 +4,7 @@ Run: `python bench/serve.py [--seconds N]`. It makes a temporary knowledge base 
 takes --home), starts `kb serve` as a process of its own and prints:
 
 - added: p50 of a search over HTTP less p50 of the same search by the retriever, calls in turn;
+- 1 searcher while files are ingested: p50 over the p50 of before;
 - 8 searchers while files are ingested: p95 over the p95 of one searcher alone;
 - 50 searchers: errors, and throughput over what the cores allow (cores / CPU seconds of server and
   database per search, the client's own share and that of strangers taken off).
@@ -386,6 +387,13 @@ def measure(server: Server, home: Path, seconds: float, rounds: int) -> None:
 
     done = ingesting(server, threading.Event())
     time.sleep(5)
+    beside = load(server, 1, seconds / 2)
+    i50, b50 = alone.percentile(0.5), beside.percentile(0.5)
+    print(
+        f"1 searcher while files are ingested: p50 {b50 * 1000:.1f} ms ({b50 / i50:.1f} × idle), "
+        f"p95 {beside.percentile(0.95) * 1000:.1f} ms, {beside.failed} errors; "
+        f"load average {os.getloadavg()[0]:.1f} on {cores} cores"
+    )
     ours = Ours(server, home)
     busy = load(server, 8, seconds)
     shares = ours.shares()
