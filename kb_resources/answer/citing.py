@@ -70,7 +70,7 @@ class VersionText:
 
     @cached_property
     def folded(self) -> Folded:
-        """The body folded for quote matching; costs about a second a megabyte, once."""
+        """The body folded for quote matching; costs about a quarter second a megabyte, once."""
         return fold(self.body)
 
 

@@ -8,6 +8,7 @@ See Unicode Standard Annex 15 (NFKC) and Annex 29 (grapheme clusters).
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -24,6 +25,24 @@ _DROPPED = frozenset(
     )
 )
 _JAMO_TAILS = range(0x1160, 0x1200)
+_MARKS = ("Mn", "Mc", "Me")
+
+
+def _is_plain(char: str) -> bool:
+    """Whether a character by itself folds to itself."""
+    return not (
+        char.isspace()
+        or char in _QUOTES
+        or char in _DASHES
+        or ord(char) in _DROPPED
+        or unicodedata.category(char) in _MARKS
+        or unicodedata.normalize("NFKC", char) != char
+    )
+
+
+# Latin, Greek and Cyrillic: what most texts are made of, taken over many words at a time.
+_WORD = f"[{re.escape(''.join(filter(_is_plain, map(chr, range(0x530)))))}]+"
+_PLAIN = re.compile(f"{_WORD}(?: {_WORD})*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +64,31 @@ def clusters(text: str) -> list[tuple[int, int]]:
     """Half-open code point spans of user-perceived characters, combining marks with their base."""
     spans: list[tuple[int, int]] = []
     start = 0
-    for at in range(1, len(text) + 1):
-        if at == len(text) or not _extends(text[at]):
-            spans.append((start, at))
-            start = at
-    return spans if text else []
+    while start < len(text):
+        end = _cluster_until(text, start)
+        spans.append((start, end))
+        start = end
+    return spans
+
+
+def _cluster_until(text: str, start: int) -> int:
+    end = start + 1
+    while end < len(text) and _extends(text[end]):
+        end += 1
+    return end
+
+
+def _plain_until(text: str, start: int) -> int:
+    """Where a run of plain characters ends, without one that a mark after it changes."""
+    found = _PLAIN.match(text, start)
+    if found is None:
+        return start
+    end = found.end()
+    return end - 1 if end < len(text) and _extends(text[end]) else end
 
 
 def _extends(char: str) -> bool:
-    return (
-        unicodedata.category(char) in ("Mn", "Mc", "Me")
-        or ord(char) in _DROPPED
-        or ord(char) in _JAMO_TAILS
-    )
+    return unicodedata.category(char) in _MARKS or ord(char) in _DROPPED or ord(char) in _JAMO_TAILS
 
 
 def fold(text: str) -> Folded:
@@ -68,7 +99,16 @@ def fold(text: str) -> Folded:
     out: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
-    for start, end in clusters(text):
+    start, size = 0, len(text)
+    while start < size:
+        end = _plain_until(text, start)
+        if end > start:
+            out += text[start:end]
+            starts += range(start, end)
+            ends += range(start + 1, end + 1)
+            start = end
+            continue
+        end = _cluster_until(text, start)
         kept = "".join(char for char in text[start:end] if ord(char) not in _DROPPED)
         for char in unicodedata.normalize("NFKC", kept).translate(_FOLDED):
             if char.isspace():
@@ -79,6 +119,7 @@ def fold(text: str) -> Folded:
             out.append(char)
             starts.append(start)
             ends.append(end)
+        start = end
     if out and out[-1] == " ":
         del out[-1], starts[-1], ends[-1]
     if out and out[0] == " ":

@@ -161,7 +161,7 @@ async def check_citations(given: CheckRequest, identity: Viewer, services: Servi
             "Name either a holder or a citation.",
             next_step="Give holder or citation_id; the nightly check looks at all the others.",
         )
-    # A body of a megabyte takes a second to look through, which no request else should wait for.
+    # Whole bodies are looked through, which no other request should wait for.
     found = await services.answers.run(
         services.reader.citations.check,
         scope=identity.use_scope(given.scope),
