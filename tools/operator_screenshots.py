@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from PIL import Image
+from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Locator, Page, sync_playwright
 
 ROOT = Path(__file__).parents[1]
@@ -38,6 +39,7 @@ IMAGES = ROOT / "docs" / "img"
 MAX_CLICKS = 6
 MAX_BYTES = 150_000
 WAIT_S = 600.0
+TIMEOUT_S = 240.0
 VIEW = {"width": 1440, "height": 900}
 SHOWN_WIDTH = 1280
 EXAMPLES = (
@@ -416,18 +418,29 @@ TASKS: tuple[tuple[str, Callable[[Task, Installation], None]], ...] = (
 
 
 def operate(page: Page, here: Installation) -> list[Task]:
-    """Do all of them, each from the UI's first page on."""
-    done = []
+    """Do all of them, each from the UI's first page on; one that fails stops no other.
+
+    Raises:
+        SystemExit: naming those that failed.
+    """
+    done, failed = [], []
     for title, act in TASKS:
         if act is retry:
             Shop.is_back = True
         page.goto(here.url)
         page.locator("a", has_text=re.compile("^Jobs$")).first.wait_for()
         made = Task(page, act.__name__.replace("_", "-"), title)
-        act(made, here)
-        require(made.clicks <= MAX_CLICKS, f"{title}: {made.clicks} clicks")
+        try:
+            act(made, here)
+            require(made.clicks <= MAX_CLICKS, f"{made.clicks} clicks")
+        except (PlaywrightError, SystemExit) as error:
+            page.screenshot(path=str(Path(tempfile.gettempdir()) / f"failed-{made.name}.png"))
+            failed.append(f"{title}: {error}")
+            print(f"failed: {failed[-1]}", file=sys.stderr, flush=True)
+            continue
         done.append(made)
-        print(f"{made.clicks} clicks: {title}", flush=True)
+        print(f"{made.clicks} clicks: {title}: {' → '.join(made.steps)}", flush=True)
+    require(not failed, "\n".join(failed))
     return done
 
 
@@ -530,13 +543,9 @@ def main() -> None:
             executable_path=chromium, args=["--no-sandbox", "--disable-gpu"]
         )
         page = browser.new_page(viewport=VIEW)  # type: ignore[arg-type]
-        page.set_default_timeout(120_000)
-        try:
-            sights(page, here)
-            done = operate(page, here)
-        except BaseException:
-            page.screenshot(path=str(Path(tempfile.gettempdir()) / "operator-failed.png"))
-            raise
+        page.set_default_timeout(TIMEOUT_S * 1000)
+        sights(page, here)
+        done = operate(page, here)
         browser.close()
     write_page(done)
 
