@@ -22,8 +22,10 @@ from kb_resources.bindings import events, metadata
 from kb_resources.bindings.line import BatchSelection
 from kb_resources.bindings.partitions import add_documents
 from kb_resources.model import AnyStage, DocumentKey, Stage, StageReport
+from kb_resources.settings import load_settings
 from kb_resources.stages.line import Line
 from kb_resources.stages.orchestration import facts_of
+from kb_resources.tracing import span
 
 GROUP = 50
 """Documents whose checks are evaluated together: pandera costs per table, not per row."""
@@ -94,7 +96,11 @@ def stage_op(asset: StageAsset) -> dg.OpDefinition:
             meter = Meter(line)
             try:
                 keys = keys_at(context, door, stage, batch, line)
-                step.work(keys)
+                with span(
+                    f"kb.{stage.value}", on=load_settings().traces, kb__run_id=context.run_id
+                ) as facts:
+                    step.work(keys)
+                    facts |= {"kb.documents": len(keys), "kb.broken": len(step.broken)}
                 taken = meter.read(context, stage.value, keys)
                 if asset.then is not None:
                     asset.then(line, asked_for(context, door, batch, line))

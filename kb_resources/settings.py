@@ -150,6 +150,9 @@ class Settings:
         values.model_prices,
     )
     currency: str = _setting("EUR", "Currency of KB_PRICES.", values.currency)
+    traces: bool = _setting(
+        False, "Make spans for the OpenTelemetry agent that runs the process: yes, no.", values.yes
+    )
     embed_threads: int = _integer(0, "Embedding threads; 0: the CPU quota.", 0, 256)
     fetch_allow_hosts: tuple[str, ...] = _setting(
         (),

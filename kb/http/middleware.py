@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kb.http import problems
 from kb.http.guard import no_secret
+from kb_resources.tracing import Fact, span
 
 if TYPE_CHECKING:
     from logging import Logger
@@ -67,7 +68,10 @@ class Outermost:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        await _Exchange(self._app, self._owner, self._log, scope).serve(receive, send)
+        exchange = _Exchange(self._app, self._owner, self._log, scope)
+        with span("HTTP", on=self._owner.state.services.settings.traces) as facts:
+            await exchange.serve(receive, send)
+            facts |= exchange.facts
 
 
 class _Exchange:
@@ -128,6 +132,16 @@ class _Exchange:
             await self._answer(unexpected, watched_receive, watched_send)
         finally:
             self._record(time.perf_counter() - started)
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """What a span says about it, named as OpenTelemetry names it."""
+        return {
+            "http.request.method": self._method,
+            "http.route": getattr(self._scope.get("route"), "path", None) or "unmatched",
+            "http.response.status_code": self._status,
+            "kb.correlation_id": self._id,
+        }
 
     async def _answer(self, response: ASGIApp, receive: Receive, send: Send) -> None:
         if not self._status:
