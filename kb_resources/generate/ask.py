@@ -140,7 +140,7 @@ def text_request(
 def file_request(system: str, data: bytes) -> Request:
     """A request about a PDF that is sent as it is."""
     return Request(
-        system=system.replace("{fence}", "the attached file's borders"),
+        system=system,
         text="The document is the attached file.",
         digest=sha256_hex(data),
         size=len(data),

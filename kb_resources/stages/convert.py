@@ -3,7 +3,7 @@
 Only a cleared version is sent, and what comes back is a text like any other: kept where it says
 word for word what parsing found, scanned before it goes on. Whatever else comes back leaves the
 deterministic parse as it is, with a warning. Fingerprint: bytes, parsed body, model and prompt,
-whether it may leave.
+whether it may leave; once it is converted: the body it has, model and prompt.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from kb_resources.generate import Converter, faithfulness, unfenced
 from kb_resources.model import ModelStage, ParsedDocument, Refusal, StageReport
 from kb_resources.stages import common, outward
-from kb_resources.stages.asking import ask
+from kb_resources.stages.asking import BLOCKED, ask
 from kb_resources.stages.capabilities import Asking, Capabilities, fingerprint
 from kb_resources.store import documents, versions
 from kb_resources.store.documents import DocumentRow
@@ -26,7 +26,7 @@ CONVERTED = "converted"
 NOT_NEEDED = "not_needed"
 _WHY = {
     "too_long": "it is longer than a reply may be (KB_GENERATE_REPLY_TOKENS)",
-    "disclosure_blocked": "its class keeps it from that machine (kb audit classify)",
+    BLOCKED: "its class keeps it from that machine (kb audit classify)",
     "cut_off": "the reply was cut off",
     "refused": "the model refused",
     "empty": "the reply was empty",
@@ -64,8 +64,11 @@ def run(caps: Capabilities, row: DocumentRow, judge: Judge) -> StageReport:
     if common.converted_otherwise(caps, row):
         return common.of_another_model(STAGE, row, started)
     if row.converted_by == asking.name:
-        # Converted before, by a run that ended before it said so, or was released since.
-        return _finish(caps, row, started, fingerprint(row.body_digest), _Tried(CONVERTED))
+        mark = fingerprint(row.body_digest, asking.name)
+        if known := common.known_result(caps, row, STAGE, mark):
+            return common.unchanged(STAGE, row, known, started)
+        # The run that converted it ended before it said so, or it was held and released.
+        return _finish(caps, row, started, mark, _Tried(CONVERTED))
     barred = not outward.may_leave(caps, row, asking.at)
     mark = fingerprint(row.digest, row.body_digest, asking.name, barred)
     if known := common.known_result(caps, row, STAGE, mark):
@@ -89,7 +92,7 @@ def run(caps: Capabilities, row: DocumentRow, judge: Judge) -> StageReport:
         )
     with caps.database.transaction("pipeline") as conn:
         row = documents.load_one(conn, row.key)
-    return _finish(caps, row, started, mark, tried)
+    return _finish(caps, row, started, fingerprint(row.body_digest, asking.name), tried)
 
 
 def _try(
@@ -102,7 +105,7 @@ def _try(
         return _Tried(request)
     answer = ask(caps, row, STAGE, asking, converter.model, request)
     if answer.text is None:
-        return _Tried(answer.outcome, again=answer.asked_again)
+        return _Tried(answer.outcome, again=answer.asked_again and answer.outcome != BLOCKED)
     name = f"{row.document_id}.md"
     read = caps.parse(unfenced(answer.text).encode(), "text/markdown", name, here=True)
     if isinstance(read, Refusal):

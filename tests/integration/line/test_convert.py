@@ -14,7 +14,7 @@ import pytest
 
 from kb_resources.compose import open_line
 from kb_resources.errors import InputError, PolicyError
-from kb_resources.model import DocumentKey, ModelStage, Principal, Stage
+from kb_resources.model import DocumentKey, ModelStage, Principal, Stage, StageReport
 from kb_resources.store import logs, staging
 from tests.integration.answer.chat_server import Asked, ChatServer, chatting
 from tests.integration.line.conftest import Bench
@@ -93,6 +93,9 @@ def test_a_faithful_conversion_is_the_body_is_asked_for_once_and_billed(
         on.line.run_all([key])
         on.line.run_all([key], start=Stage.SCAN)
         assert on.state(key) == ("indexed", "")
+        [(_, again)] = on.line.run_stage(ModelStage.CONVERT, [key])
+        assert isinstance(again, StageReport)
+        assert not again.worked
         assert len(chat.asked) == 1
         assert chat.asked[0].body["max_tokens"] == 16_000
         assert "response_format" not in chat.asked[0].body
@@ -117,8 +120,17 @@ def test_a_pdf_is_sent_as_a_file_or_by_its_text(bench: Bench, chat: ChatServer) 
     data = sent["file"]["file_data"].removeprefix("data:application/pdf;base64,")
     assert base64.b64decode(data) == SHEET.read_bytes()
     with asking(bench, chat, convert_files=False) as on:
-        on.ingest("again.pdf", SHEET.read_bytes() + b"\n% another file\n")
-    assert "defibrilator" in chat.asked[1].user
+        key = on.ingest("again.pdf", SHEET.read_bytes() + b"\n% another file\n")
+        assert "defibrilator" in chat.asked[1].user
+        # A faithful one has no pages: a model does not say where they end.
+        assert on.search("defibrilator").hits[0].page == 1
+        chat.replies = [body(on, key)]
+        made = on.ingest("third.pdf", SHEET.read_bytes() + b"\n% a third one\n")
+        assert result(on, made).details["outcome"] == "converted"
+        hits = [h for h in on.search("defibrilator").hits if h.document_id == made.document_id]
+        assert [hit.page for hit in hits] == [None] * len(hits)
+        text = body(on, made).encode()
+        assert all(text[h.byte_start : h.byte_end].decode() == h.text for h in hits)
 
 
 def _says(text: str) -> Callable[[ChatServer], None]:
@@ -155,13 +167,16 @@ FAILURES: dict[str, tuple[Callable[[ChatServer], None], str, bool]] = {
     "a number": (_says(MARKDOWN.replace("thirty", "forty")), "unfaithful", False),
     "garbage": (_sets(raw=b"<html>busy</html>"), "endpoint_integrity", True),
     "other JSON": (_sets(raw=b'{"choices": []}'), "endpoint_integrity", True),
-    "server error": (_sets(replies=[500]), "endpoint_unavailable", True),
+    "server error": (
+        _sets(replies=[500], headers={"Retry-After": "0"}),
+        "endpoint_unavailable",
+        True,
+    ),
     "busy for long": (
         _sets(replies=[429], headers={"Retry-After": "3600"}),
         "endpoint_unavailable",
         True,
     ),
-    "slow": (_sets(dribble_s=0.3), "endpoint_unavailable", True),
     "wrong key": (_sets(replies=[401]), "endpoint_refused", True),
 }
 
@@ -173,7 +188,7 @@ def test_whatever_else_comes_back_keeps_the_parse_and_says_so(
     """One document each, then all of them again at an endpoint that answers well."""
     letters = {how: f"{LETTER}\nThis is letter {n}.\n" for n, how in enumerate(FAILURES)}
     keys = {}
-    with asking(bench, chat, generate_timeout_s=2.0) as on:
+    with asking(bench, chat) as on:
         for how, (fail, outcome, _) in FAILURES.items():
             vars(chat).update(vars(ChatServer(url=chat.url, replies=[MARKDOWN])))
             fail(chat)
@@ -195,6 +210,15 @@ def test_whatever_else_comes_back_keeps_the_parse_and_says_so(
         again = {how for how, (_, _, asked_again) in FAILURES.items() if asked_again}
         assert {how for how, key in keys.items() if body(on, key).startswith("# ")} == again
         assert len(chat.asked) == len(again)
+
+
+@pytest.mark.requirement("P-08")
+def test_a_slow_endpoint_is_given_up(bench: Bench, chat: ChatServer) -> None:
+    chat.dribble_s = 0.3  # a byte: it would take a minute
+    with asking(bench, chat, generate_timeout_s=0.5) as on:
+        key = on.ingest("leave.txt", LETTER)
+        assert on.state(key) == ("indexed", "")
+        assert result(on, key).details["outcome"] == "endpoint_unavailable"
 
 
 @pytest.mark.requirement("P-08")
@@ -271,6 +295,7 @@ def test_a_confidential_document_goes_to_no_model_elsewhere(bench: Bench, chat: 
         kept = on.ingest("kept.txt", LETTER)
         assert (on.state(kept)[0], chat.asked) == ("indexed", [])
         assert result(on, kept).details["outcome"] == "disclosure_blocked"
+        on.line.run_all([kept], start=Stage.SCAN)  # written down once
         with on.line.capabilities.database.transaction("pipeline") as conn:
             logs.set_content_class(conn, "acme", kept.document_id, "public")
         on.line.run_all([kept], start=Stage.SCAN)
