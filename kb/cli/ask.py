@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 @click.argument("question")
 @scope_option
 @audience_option("A name the reader holds; repeat for more.")
-@click.option("-k", "limit", default=8, show_default=True, help="Passages it may rest on (1-100).")
+@click.option(
+    "-k", "limit", type=click.IntRange(1, 100), default=8, show_default=True,
+    help="Passages it may rest on.",
+)  # fmt: skip
 @click.option("--as-of", metavar="T", help="From what held then; a day means its end, UTC.")
 @json_option
 def ask(

@@ -46,6 +46,8 @@ WHY = {
     RejectReason.NO_PASSAGE: "There is no such passage.",
 }
 """Reasons as sentences."""
+MAX_HOLDER, MAX_NOTE = 200, 2000
+"""Characters that are kept of either."""
 
 
 class Passages(Protocol):
@@ -203,9 +205,16 @@ class Citations:
         """Keep a quote for a holder (a person, a page, a record of another system).
 
         Raises:
+            InputError: holder or note do not fit.
             NotFound: no such passage for this principal.
             PolicyError: the words do not stand there.
         """
+        holder, note = storable(holder), storable(note)
+        if not 1 <= len(holder) <= MAX_HOLDER or len(note) > MAX_NOTE:
+            raise InputError(
+                "The holder or the note is too long, or nobody is named.",
+                next_step=f"Name a holder in {MAX_HOLDER} characters, note {MAX_NOTE:,} at most.",
+            )
         found = self.verify(quote, passage_id, scope=scope, principal=principal, version=version)
         if found.quotation is None or found.now is None:
             reason = found.reason or RejectReason.ABSENT
@@ -217,8 +226,8 @@ class Citations:
         citation_id = self.new_id()
         row = {
             "citation_id": citation_id,
-            "holder": storable(holder),
-            "note": storable(note),
+            "holder": holder,
+            "note": note,
             "correlation_id": correlation_id,
             "created_by": principal.id,
             **asdict(found.quotation),

@@ -11,7 +11,7 @@ import pytest
 from kb.reader import Reader
 from kb_resources.answer.citing import CitationStatus
 from kb_resources.answer.keeping import Citations, KeptCitation
-from kb_resources.errors import ConflictError, NotFound, PolicyError
+from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError
 from kb_resources.model import Principal
 from kb_resources.retrieve import Hit
 from kb_resources.stages.citations import recheck_citations
@@ -81,6 +81,18 @@ def test_what_does_not_stand_is_not_kept(
         reader.citations.keep(quote, passage, scope=world.scope, principal=WHO, holder="wiki/leave")
     assert caught.value.code == code
     assert len(reader.citations.kept(scope=world.scope, principal=WHO)) == 1
+
+
+@pytest.mark.parametrize("given", [{"holder": ""}, {"holder": "h" * 201}, {"note": "n" * 2001}])
+def test_a_holder_or_note_that_does_not_fit_is_the_callers_to_mend(
+    world: World, reader: Reader, given: dict[str, str]
+) -> None:
+    world.publish("leave", TEXTS)
+    passage = keep(world, reader).quotation.passage_id
+    with pytest.raises(InputError):
+        reader.citations.keep(
+            RULE, passage, scope=world.scope, principal=WHO, **{"holder": "wiki", **given}
+        )
 
 
 def test_citations_are_listed_by_holder_and_page(world: World, reader: Reader) -> None:
