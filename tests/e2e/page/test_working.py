@@ -28,7 +28,7 @@ def test_an_upload_shows_how_it_goes_until_it_is_searchable(reader: Reader) -> N
     page.get_by_label("Choose files").set_input_files(file("umbrella.md", UMBRELLA))
     row = page.locator(".lines > li", has_text="umbrella.md")
     expect(row).to_be_visible()
-    expect(row.get_by_text("Searchable")).to_be_visible(timeout=90_000)
+    expect(row.get_by_text("Searchable")).to_be_visible(timeout=240_000)
     page.goto(f"{reader.site.url}/#/s/handbook?q=borrow%20an%20umbrella")
     expect(page.locator(".hit").first).to_contain_text("porter's desk")
     assert reader.complaints == []
