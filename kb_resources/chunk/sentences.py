@@ -136,8 +136,7 @@ def _stop_ends_sentence(text: str, at: int, first: int, start: int, end: int) ->
         return False
     if len(word) == 1 and (word.isupper() or _is_letter(text, first)):
         return False
-    after_number = _after_number(text, begin, start)
-    if low in words.unit and after_number:
+    if low in words.unit and _after_number(text, begin, start):
         return not text[first].isdigit()
     if low in words.number and _NUMBER_AHEAD.match(text, first, end):
         return False
@@ -147,7 +146,7 @@ def _stop_ends_sentence(text: str, at: int, first: int, start: int, end: int) ->
         return True
     if _ROMAN.fullmatch(word) and len(word) > 1:
         return _word_at(text, first, end) in words.starters
-    return not _looks_abbreviated(word, text[first], after_number)
+    return not _looks_abbreviated(text, begin, start, word, text[first])
 
 
 def _keys(text: str, begin: int, floor: int, low: str) -> list[str]:
@@ -215,10 +214,11 @@ def _word_at(text: str, first: int, end: int) -> str:
     return text[first:stop].lower()
 
 
-def _looks_abbreviated(word: str, following: str, after_number: bool) -> bool:
+def _looks_abbreviated(text: str, begin: int, start: int, word: str, following: str) -> bool:
     """Unknown words: no vowel in a short one, or a very short one before a number."""
     if len(word) > 4 or not word[1:].islower():
         return False
     if following.isdigit() and len(word) <= 3:
         return True
-    return not after_number and len(word) > 1 and _VOWELS.isdisjoint(word.lower())
+    bare = len(word) > 1 and _VOWELS.isdisjoint(word.lower())
+    return bare and not _after_number(text, begin, start)
