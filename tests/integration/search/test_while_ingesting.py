@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .conftest import TinyEmbedder, World
 
 ROOT = Path(__file__).parents[3]
-LIMIT_S = 60
+LIMIT_S = 240
 
 
 class Held(TinyEmbedder):
