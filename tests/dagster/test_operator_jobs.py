@@ -81,7 +81,7 @@ def decision(plant: Plant, key: DocumentKey, verb: str) -> dict[str, Any]:
     return filled | {"reason": "It addresses the buyer's staff.", "by": "Ana"}
 
 
-@pytest.mark.requirement("P-69", "P-78")
+@pytest.mark.requirement("P-46")
 def test_a_released_document_is_published_by_the_run_of_the_decision(
     plant: Plant, held: DocumentKey
 ) -> None:
