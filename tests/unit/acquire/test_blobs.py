@@ -24,6 +24,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
     return open_blob_store(f"memory://{uuid.uuid4().hex}/blobs")
 
 
+@pytest.mark.requirement("P-58")
 def test_what_was_put_comes_back(store: BlobStore) -> None:
     digest = store.put(b"hello")
     assert digest == hashlib.sha256(b"hello").hexdigest()
