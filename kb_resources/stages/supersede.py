@@ -15,6 +15,8 @@ from kb_resources.store import documents, passages, selections, staging, version
 from kb_resources.store.documents import DocumentRow
 
 STAGE = Stage.SUPERSEDE
+_BEGAN = ("new", "replaced", "reinstated")
+"""What `index` did where the version began to hold with it."""
 
 
 def run(caps: Capabilities, row: DocumentRow) -> StageReport:
@@ -42,7 +44,9 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
                 documents.touch_settled(conn, row, settled)
             return common.unchanged(STAGE, row, known, started)
         documents.hold(conn, row)
-        ended = selections.versions_ended_by(conn, row)
+        # Told once: other readers or rows of the same version end nothing anew.
+        began = indexed.details.get("put") in _BEGAN
+        ended = selections.versions_ended_by(conn, row) if began else []
         others = [
             other
             for other in selections.current_of(conn, row.scope_id, row.supersedes)

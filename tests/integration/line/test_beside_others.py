@@ -130,6 +130,24 @@ def test_a_source_that_cannot_be_read_now_is_work(bench: Bench) -> None:
     assert line_with(bench, read=changing).with_work([leave, travel]) == [leave]
 
 
+def test_a_version_that_ended_is_told_of_once(bench: Bench) -> None:
+    def told() -> list[tuple[object, ...]]:
+        with bench.line.capabilities.database.transaction("pipeline") as conn:
+            return conn.execute(
+                "select version, (details->>'by_version')::int from kb.lifecycle "
+                "where event = 'superseded' order by lifecycle_id"
+            ).fetchall()
+
+    bench.ingest("leave.md", LEAVE)
+    bench.ingest("leave.md", LEAVE.replace("thirty", "forty"))
+    assert told() == [(1, 2)]
+    bench.ingest("leave.md", audiences=("staff",))
+    assert told() == [(1, 2)], "other readers end nothing anew"
+    bench.ingest("leave.md", LEAVE)
+    bench.ingest("leave.md", LEAVE.replace("thirty", "forty"))
+    assert told() == [(1, 2), (2, 1), (1, 2)]
+
+
 class Watched:
     """A database after whose every transaction something may happen."""
 
