@@ -173,7 +173,7 @@ def cocoindex(folder: Path, dsn: str, state: Path) -> None:
     os.environ["COCOINDEX_DISABLE_USAGE_TRACKING"] = "1"
     os.environ["COCOINDEX_DB"] = str(state / "coco")
     from collections.abc import AsyncIterator
-    from dataclasses import dataclass
+    from dataclasses import make_dataclass
 
     import asyncpg
     import cocoindex as coco
@@ -189,12 +189,9 @@ def cocoindex(folder: Path, dsn: str, state: Path) -> None:
     splitter = RecursiveSplitter()
     loaded: list[Any] = []
 
-    @dataclass
-    class Row:
-        id: str
-        file: str
-        text: str
-        embedding: NDArray[np.float32]
+    # Not a class statement: it reads the types, which are not those of this module.
+    columns = [("id", str), ("file", str), ("text", str), ("embedding", NDArray[np.float32])]
+    row_type: Any = make_dataclass("Row", columns)
 
     @coco.lifespan
     async def lifespan(builder: coco.EnvironmentBuilder) -> AsyncIterator[None]:
@@ -210,13 +207,13 @@ def cocoindex(folder: Path, dsn: str, state: Path) -> None:
             loaded.append(embedder())
         path = str(file.file_path.path)
         for n, row in enumerate(loaded[0].embed(pieces, "passage")):
-            table.declare_row(row=Row(f"{path}:{n}", path, pieces[n], row))
+            table.declare_row(row=row_type(f"{path}:{n}", path, pieces[n], row))
 
     @coco.fn
     async def everything(sources: Path) -> None:
         vector = VectorSchema(dtype=np.dtype("float32"), size=DIM)
         schema = await postgres.TableSchema.from_class(
-            Row, primary_key=["id"], column_overrides={"embedding": vector}
+            row_type, primary_key=["id"], column_overrides={"embedding": vector}
         )
         table = await postgres.mount_table_target(pool_key, "bench_coco", schema)
         await coco.mount_each(one_file, localfs.walk_dir(sources).items(), table)

@@ -1,6 +1,7 @@
 """A run that is told to stop leaves each document as it was or as it should be: no half batch.
 
-A real `kb ingest` publishes second editions and is interrupted once so many stages are through.
+A real `kb ingest` publishes second editions and is interrupted once so many stages are through. The
+short forms are `tests/e2e/test_command_line.py` and `tests/dagster/test_ingest_child.py`.
 """
 
 from __future__ import annotations
@@ -71,11 +72,6 @@ def cancel(bench: Bench, points: list[int]) -> None:
         assert trial.kept() == kept
         assert trial.left_behind() == [(0,)]
         before += DOCUMENTS * 8
-
-
-@pytest.mark.requirement("B-28")
-def test_an_interrupted_ingest_leaves_whole_documents(bench: Bench) -> None:
-    cancel(bench, [DOCUMENTS * 6 + DOCUMENTS // 2])  # in the middle of publishing
 
 
 @pytest.mark.long

@@ -72,7 +72,7 @@ def take_turns(bench: Bench, turns: int, seed: int) -> None:
 @pytest.mark.requirement("P-64")
 def test_clocks_that_disagree_leave_one_version_at_a_time(bench: Bench) -> None:
     bench.write("gate.md", "# Gate\n\nThe gate is new.\n")
-    take_turns(bench, 12, seed=1)
+    take_turns(bench, 8, seed=1)
 
 
 @pytest.mark.long

@@ -121,6 +121,8 @@ def kill_commits(server: EmbeddedServer, rounds: int, seed: int) -> tuple[int, i
                 busy = threading.Thread(target=_put_until, args=(beside, over))
                 busy.start()
                 told += first.put()
+                if timer.ident is None:  # a put of fewer messages: then after its commit
+                    timer.start()
                 timer.join()
                 over.set()
                 busy.join()

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from kb_resources.model import Refusal
 SIZE = 3_000_000
 PIECE = 100_000
 EDITIONS = 4
+SWAPPED = ("replaced", "renamed")
 WRITER = textwrap.dedent(
     """
     import os, sys
@@ -84,7 +86,10 @@ def read_often(path: Path, how: str, times: int) -> Counter[str]:
         try:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"ready\n"
-            for _ in range(times):
+            deadline = time.monotonic() + 120
+            # Between two renames there may be no file, for as long as the writer has to wait.
+            while seen.total() < times or (how in SWAPPED and not seen["whole"]):
+                assert time.monotonic() < deadline, seen
                 try:
                     got = read_file(path)
                 except ConflictError:
@@ -106,7 +111,5 @@ def read_often(path: Path, how: str, times: int) -> Counter[str]:
 @pytest.mark.parametrize("how", ["replaced", "renamed", "overwritten", "grown"])
 def test_what_is_admitted_was_there_at_one_moment(tmp_path: Path, how: str, times: int) -> None:
     seen = read_often(tmp_path / "rules.txt", how, times)
-    assert sum(seen.values()) == times
+    assert seen.total() >= times
     assert seen["torn"] == 0, seen
-    if how in ("replaced", "renamed"):
-        assert seen["whole"] > 0, seen  # a file that is swapped whole is readable most of the time
