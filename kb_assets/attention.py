@@ -18,7 +18,7 @@ MAX_ROWS = 100
 MAX_ENTRIES = 12
 INLINE_CHARS = 1000
 _REASON_CHARS = 300
-_LINE_CHARS = 56
+_LINE_CHARS = 46
 """The UI breaks no line of a value; a longer one is cut off at the pane's edge."""
 
 WHAT_TO_DO: Mapping[DocumentState, str] = {

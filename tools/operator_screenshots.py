@@ -246,6 +246,7 @@ def see(page: Page, words: str) -> None:
     found = page.get_by_text(words).first
     found.wait_for()
     found.scroll_into_view_if_needed()
+    page.evaluate("document.querySelectorAll('*').forEach(each => { each.scrollLeft = 0 })")
 
 
 def find_failed(t: Task, here: Installation) -> None:
@@ -391,14 +392,14 @@ def sights(page: Page, here: Installation) -> None:
     run = next(r["runId"] for r in reversed(here.runs()) if r["jobName"] == "kb_batch")
     scan = "/assets/kb/scan?view="
     for name, address, words in (
-        ("lineage", "/asset-groups/", "supersede"),
+        ("lineage", "/locations/kb/asset-groups/documents", "supersede"),
         ("partitions", f"{scan}partitions&partition=handbook:{blocked}", "rule_pack"),
         ("checks", f"{scan}checks&checkDetail=verdict_clean", "Latest execution"),
         ("run", f"/runs/{run}", "RUN_SUCCESS"),
         ("overview", "/assets/kb/index?view=overview", "heading_path"),
     ):
         page.goto(f"{here.url}{address}")
-        page.get_by_text(words).first.wait_for()
+        page.locator(f"text={words} >> visible=true").first.wait_for()
         keep(page, IMAGES / f"dagster-{name}.png")
 
 
