@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kb_resources.compose import open_line
+from kb_resources import compose_generate
 from kb_resources.model import DocumentKey, ModelStage, Principal
 from kb_resources.store import logs, staging
 from tests.integration.answer.chat_server import Asked, ChatServer, chatting
@@ -60,14 +59,14 @@ def chat() -> Iterator[ChatServer]:
         yield state
 
 
-@contextmanager
-def asking(bench: Bench, chat: ChatServer, **settings: Any) -> Iterator[Bench]:
+def asking(bench: Bench, chat: ChatServer, **settings: Any) -> Bench:
     """The installation with enrichment turned on."""
     given = {"enrich": True, "generate_url": chat.url, "generate_model": "tiny", **settings}
-    with open_line(
-        replace(bench.settings, **given), actor="test", counters=bench.counters, clock=bench.clock
-    ) as line:
-        yield replace(bench, line=line)
+    asked = compose_generate.asking(replace(bench.settings, **given))
+    caps = bench.line.capabilities
+    versions = replace(caps.versions, **compose_generate.asked_names(asked))
+    line = replace(bench.line, capabilities=replace(caps, asking=asked, versions=versions))
+    return replace(bench, line=line)
 
 
 def result(bench: Bench, key: DocumentKey) -> staging.StageResult:
@@ -89,53 +88,53 @@ def count(bench: Bench, table: str) -> int:
 def test_notes_are_made_bottom_up_and_read_beside_the_passage(
     bench: Bench, chat: ChatServer
 ) -> None:
-    with asking(bench, chat, prices=("tiny=1",)) as on:
-        key = on.ingest("handbook.md", HANDBOOK)
-        assert on.state(key) == ("indexed", "")
-        # Two sections of 500 characters, then what is above them; short ones ask nothing, nor does
-        # the document, which is one chapter.
-        assert [("On leave." in a.user, "On keys." in a.user) for a in chat.asked] == [
-            (False, False),
-            (False, False),
-            (True, True),
-        ]
-        top = chat.asked[2].user
-        assert "Leave: On leave." in top
-        assert "The end." in top
-        assert "thirty days" not in top
-        assert all(a.body["response_format"] == {"type": "json_object"} for a in chat.asked)
-        found = on.reader.context(passage(on, "paid leave"), 0, 0, scope="acme", principal=READER)
-        assert found.notes is not None
-        assert found.notes.summary == "On leave."
-        assert [one.text for one in found.notes.entities] == ["Ana Kos"]
-        assert found.notes.keywords == ("house",)
-        assert found.notes.parent_summaries == ("On the whole.",)
-        assert found.notes.made_by == "tiny/enrich-1"
-        assert found.to_json()["notes"]["summary"] == "On leave."
-        told = on.reader.explain(passage(on, "keys of the hall"), scope="acme", principal=READER)
-        assert told.notes is not None
-        assert told.notes.summary == "On keys."
-        assert "On keys." not in told.text + told.context
-        assert on.texts("On the whole", mode="text") == []
-        assert count(on, "model_call") == len(chat.asked)
+    on = asking(bench, chat, prices=("tiny=1",))
+    key = on.ingest("handbook.md", HANDBOOK)
+    assert on.state(key) == ("indexed", "")
+    # Two sections of 500 characters, then what is above them; short ones ask nothing, nor does
+    # the document, which is one chapter.
+    assert [("On leave." in a.user, "On keys." in a.user) for a in chat.asked] == [
+        (False, False),
+        (False, False),
+        (True, True),
+    ]
+    top = chat.asked[2].user
+    assert "Leave: On leave." in top
+    assert "The end." in top
+    assert "thirty days" not in top
+    assert all(a.body["response_format"] == {"type": "json_object"} for a in chat.asked)
+    found = on.reader.context(passage(on, "paid leave"), 0, 0, scope="acme", principal=READER)
+    assert found.notes is not None
+    assert found.notes.summary == "On leave."
+    assert [one.text for one in found.notes.entities] == ["Ana Kos"]
+    assert found.notes.keywords == ("house",)
+    assert found.notes.parent_summaries == ("On the whole.",)
+    assert found.notes.made_by == "tiny/enrich-1"
+    assert found.to_json()["notes"]["summary"] == "On leave."
+    told = on.reader.explain(passage(on, "keys of the hall"), scope="acme", principal=READER)
+    assert told.notes is not None
+    assert told.notes.summary == "On keys."
+    assert "On keys." not in told.text + told.context
+    assert on.texts("On the whole", mode="text") == []
+    assert count(on, "model_call") == len(chat.asked)
 
 
 @pytest.mark.requirement("W-09")
 def test_an_unchanged_section_is_never_asked_about_again(bench: Bench, chat: ChatServer) -> None:
-    with asking(bench, chat) as on:
-        key = on.ingest("handbook.md", HANDBOOK)
-        first = len(chat.asked)
-        on.line.run_all([key])
-        on.ingest("copy.md", HANDBOOK.replace("The end.", "The very end."))
-        again = [a.user for a in chat.asked[first:]]
-        assert again
-        assert not any("thirty days" in user or "keys of the hall" in user for user in again)
-        before = len(chat.asked)
-        on.ingest("handbook.md", HANDBOOK.replace("green door", "blue door"))
-        changed = [a.user for a in chat.asked[before:]]
-        # The section alone: its summary is the same, so that what is above it is known as well.
-        assert ["blue door" in user for user in changed] == [True]
-        assert (result(on, key).counts["asked"], result(on, key).counts["known"]) == (1, 2)
+    on = asking(bench, chat)
+    key = on.ingest("handbook.md", HANDBOOK)
+    first = len(chat.asked)
+    on.line.run_all([key])
+    on.ingest("copy.md", HANDBOOK.replace("The end.", "The very end."))
+    again = [a.user for a in chat.asked[first:]]
+    assert again
+    assert not any("thirty days" in user or "keys of the hall" in user for user in again)
+    before = len(chat.asked)
+    on.ingest("handbook.md", HANDBOOK.replace("green door", "blue door"))
+    changed = [a.user for a in chat.asked[before:]]
+    # The section alone: its summary is the same, so that what is above it is known as well.
+    assert ["blue door" in user for user in changed] == [True]
+    assert (result(on, key).counts["asked"], result(on, key).counts["known"]) == (1, 2)
 
 
 @pytest.mark.requirement("W-08", "O-60")
@@ -173,46 +172,41 @@ FAILURES: dict[str, tuple[dict[str, Any], str, bool]] = {
 
 @pytest.mark.requirement("W-08")
 def test_a_bad_reply_costs_the_notes_and_nothing_else(bench: Bench, chat: ChatServer) -> None:
-    with asking(bench, chat) as on:
-        for n, (how, (changes, outcome, again)) in enumerate(FAILURES.items()):
-            vars(chat).update(vars(ChatServer(url=chat.url, replies=[catalogue])))
-            vars(chat).update(changes)
-            before = count(on, "enrichment"), count(on, "model_call")
-            # Other sections each time, since what is known is not asked.
-            text = HANDBOOK.replace("days", f"{n + 2} days").replace("keys", f"{n + 2} keys")
-            key = on.ingest(f"{how}.md", text)
-            assert on.state(key) == ("indexed", ""), how
-            found = result(on, key)
-            assert list(found.details["outcomes"]) == [outcome], how
-            [warning] = found.details["warnings"]
-            assert warning.startswith("Sections have no notes"), how
-            assert count(on, "enrichment") == before[0], how
-            if again:  # whoever does not answer is asked once for a document
-                assert count(on, "model_call") == before[1] + 1, how
-            vars(chat).update(vars(ChatServer(url=chat.url, replies=[catalogue])))
-            list(on.line.run_stage(ModelStage.ENRICH, [key]))
-            assert bool(chat.asked) is again, how
-            assert (count(on, "enrichment") > before[0]) is again, how
-
-
-@pytest.mark.requirement("O-39")
-def test_only_what_may_leave_is_shown_to_a_model_elsewhere(bench: Bench, chat: ChatServer) -> None:
-    with asking(bench, chat, generate_hosting="external") as on:
-        key = on.ingest("handbook.md", HANDBOOK)
-        assert chat.asked == []
-        assert list(result(on, key).details["outcomes"]) == ["disclosure_blocked"]
-        with on.line.capabilities.database.transaction("pipeline") as conn:
-            logs.set_content_class(conn, "acme", key.document_id, "public")
+    on = asking(bench, chat)
+    for n, (how, (changes, outcome, again)) in enumerate(FAILURES.items()):
+        vars(chat).update(vars(ChatServer(url=chat.url, replies=[catalogue])))
+        vars(chat).update(changes)
+        before = count(on, "enrichment"), count(on, "model_call")
+        # Other sections each time, since what is known is not asked.
+        text = HANDBOOK.replace("days", f"{n + 2} days").replace("keys", f"{n + 2} keys")
+        key = on.ingest(f"{how}.md", text)
+        assert on.state(key) == ("indexed", ""), how
+        found = result(on, key)
+        assert list(found.details["outcomes"]) == [outcome], how
+        [warning] = found.details["warnings"]
+        assert warning.startswith("Sections have no notes"), how
+        assert count(on, "enrichment") == before[0], how
+        if again:  # whoever does not answer is asked once for a document
+            assert count(on, "model_call") == before[1] + 1, how
+        vars(chat).update(vars(ChatServer(url=chat.url, replies=[catalogue])))
         list(on.line.run_stage(ModelStage.ENRICH, [key]))
-        assert chat.asked
+        assert bool(chat.asked) is again, how
+        assert (count(on, "enrichment") > before[0]) is again, how
 
 
-@pytest.mark.requirement("W-09")
-def test_no_more_calls_than_allowed(bench: Bench, chat: ChatServer) -> None:
-    with asking(bench, chat, enrich_calls=1) as on:
-        key = on.ingest("handbook.md", HANDBOOK)
-        assert len(chat.asked) == 1
-        assert result(on, key).details["outcomes"]["too_many"] >= 1
+@pytest.mark.requirement("O-39", "W-09")
+def test_only_what_may_leave_is_shown_and_no_more_than_allowed(
+    bench: Bench, chat: ChatServer
+) -> None:
+    on = asking(bench, chat, generate_hosting="external", enrich_calls=1)
+    key = on.ingest("handbook.md", HANDBOOK)
+    assert chat.asked == []
+    assert list(result(on, key).details["outcomes"]) == ["disclosure_blocked"]
+    with on.line.capabilities.database.transaction("pipeline") as conn:
+        logs.set_content_class(conn, "acme", key.document_id, "public")
+    list(on.line.run_stage(ModelStage.ENRICH, [key]))
+    assert len(chat.asked) == 1
+    assert result(on, key).details["outcomes"] == {"too_many": 2}
 
 
 @pytest.mark.requirement("O-12")
@@ -221,14 +215,14 @@ def test_notes_go_with_their_document_and_are_for_its_readers_alone(
 ) -> None:
     from kb_resources.store import erasure
 
-    with asking(bench, chat) as on:
-        key = on.ingest("handbook.md", HANDBOOK, audiences=("staff",))
-        staff = Principal("ana", audiences=frozenset({"staff"}))
-        hit = on.search("paid leave", principal=staff).hits[0]
-        found = on.reader.context(hit.passage_id, 0, 0, scope="acme", principal=staff)
-        assert found.notes
-        with on.line.capabilities.database.transaction("pipeline") as conn:
-            row = on.line.rows([key])[0]
-            erasure.erase_rows(conn, row.document_key, alias="gone", reason="test")
-        assert count(on, "enrichment") == 0
-        assert count(on, "model_call") == len(chat.asked)  # the bill stays, and names nothing
+    on = asking(bench, chat)
+    key = on.ingest("handbook.md", HANDBOOK, audiences=("staff",))
+    staff = Principal("ana", audiences=frozenset({"staff"}))
+    hit = on.search("paid leave", principal=staff).hits[0]
+    found = on.reader.context(hit.passage_id, 0, 0, scope="acme", principal=staff)
+    assert found.notes
+    with on.line.capabilities.database.transaction("pipeline") as conn:
+        row = on.line.rows([key])[0]
+        erasure.erase_rows(conn, row.document_key, alias="gone", reason="test")
+    assert count(on, "enrichment") == 0
+    assert count(on, "model_call") == len(chat.asked)  # the bill stays, and names nothing
