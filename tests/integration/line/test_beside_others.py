@@ -48,7 +48,7 @@ def registered(bench: Bench, **texts: str) -> list[DocumentKey]:
     return [bench.line.register(bench.request(f"{name}.md")) for name in texts]
 
 
-@pytest.mark.requirement("O-20")
+@pytest.mark.requirement("P-13")
 def test_a_document_that_breaks_the_model_fails_alone(bench: Bench) -> None:
     leave, travel = registered(bench, leave=LEAVE, travel=TRAVEL)
 
@@ -70,7 +70,7 @@ def test_a_document_that_breaks_the_model_fails_alone(bench: Bench) -> None:
     assert isinstance(last[travel], RuntimeError)
 
 
-@pytest.mark.requirement("O-20")
+@pytest.mark.requirement("P-13")
 def test_a_document_that_gets_newer_bytes_while_it_is_embedded_stops_no_other(
     bench: Bench,
 ) -> None:
@@ -89,7 +89,6 @@ def test_a_document_that_gets_newer_bytes_while_it_is_embedded_stops_no_other(
     assert "forty days" in bench.texts("annual leave")[0]
 
 
-@pytest.mark.requirement("O-20")
 def test_a_stage_that_breaks_over_old_bytes_says_nothing_about_the_newer(bench: Bench) -> None:
     [leave] = registered(bench, leave=LEAVE)
 
@@ -165,7 +164,6 @@ class Watched:
         return getattr(self._own, name)
 
 
-@pytest.mark.requirement("O-20")
 def test_bytes_that_another_document_brings_while_they_are_purged_stay(bench: Bench) -> None:
     first, second = registered(bench, first=EVIL, second=EVIL)
     brought: list[DocumentKey] = []
@@ -184,7 +182,6 @@ def test_bytes_that_another_document_brings_while_they_are_purged_stay(bench: Be
     assert list(bench.line.capabilities.blobs("acme").iter()) == []
 
 
-@pytest.mark.requirement("P-19")
 def test_documents_whose_vectors_are_known_are_held_in_groups_too(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
