@@ -2,7 +2,7 @@
 
 Numbers in brackets: the list of behaviours in the requirements, appendix B. Those of the stores are
 in `test_scopes`, `test_publishing`, `test_refusals`, `test_reading`, `test_searching`, `test_work`
-and `test_events`.
+and `test_events`; at the edges (people, files, times) in `test_seed_edges`.
 """
 
 from __future__ import annotations
