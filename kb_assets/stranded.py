@@ -38,7 +38,7 @@ def stranded_documents(
     """Give stranded documents another run."""
     for run_id in bury_runs(context.instance, is_gone):
         context.log.warning(f"Run {run_id} lost its worker.")
-    waiting = waiting_documents(line, older_than_s=GRACE_S, limit=LIMIT)
+    waiting = waiting_documents(line, older_than_s=GRACE_S, max_tries=MAX_TRIES, limit=LIMIT)
     lost, left_behind = sort_out(context.instance, waiting)
     requests = [_request(batch_id, items) for batch_id, items in lost.items()]
     if left_behind:
@@ -57,14 +57,12 @@ def sort_out(
 
     Returns:
         Batches to request once more, and documents to put into a new one. Documents whose run
-        goes on, or that had their tries, are in neither.
+        goes on are in neither.
     """
     lost: dict[str, list[Waiting]] = {}
     left_behind: list[Waiting] = []
     runs: dict[str, list[dg.DagsterRun]] = {}
     for item in waiting:
-        if item.tries >= MAX_TRIES:
-            continue
         if item.batch_id is None:
             left_behind.append(item)
             continue

@@ -61,22 +61,27 @@ class Model:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._guard = threading.Lock()
+        self._embedder: OnnxEmbedder | RemoteEmbedder | None = None
 
     @cached_property
     def identity(self) -> ModelIdentity:
         """Read from the manifest alone, without loading the model."""
         return embed.prepare(self._settings.models_path, self._settings.model).identity
 
-    @cached_property
+    @property
     def embedder(self) -> OnnxEmbedder | RemoteEmbedder:
-        """Loaded, with its golden vectors or canary texts checked."""
-        _ = self.identity
-        return embed.load(
-            self._settings.models_path,
-            self._settings.model,
-            threads=self._settings.embed_threads,
-            transport=embedding_transport(self._settings),
-        )
+        """Loaded once, with its golden vectors or canary texts checked."""
+        with self._guard:
+            if self._embedder is None:
+                _ = self.identity
+                self._embedder = embed.load(
+                    self._settings.models_path,
+                    self._settings.model,
+                    threads=self._settings.embed_threads,
+                    transport=embedding_transport(self._settings),
+                )
+            return self._embedder
 
 
 class Shelf:

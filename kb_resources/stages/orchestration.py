@@ -33,7 +33,6 @@ class Waiting:
         batch_id: newest batch that names it, or None.
         cause: why that batch was made.
         created_at: when.
-        tries: batches made since then to try it once more.
     """
 
     scope: str
@@ -42,7 +41,6 @@ class Waiting:
     batch_id: str | None
     cause: str | None
     created_at: datetime | None
-    tries: int
 
     @property
     def key(self) -> DocumentKey:
@@ -50,15 +48,16 @@ class Waiting:
         return DocumentKey(self.scope, self.document_id)
 
 
-def waiting_documents(line: Line, *, older_than_s: float, limit: int) -> list[Waiting]:
-    """Documents pending for at least so many seconds, oldest first."""
+def waiting_documents(
+    line: Line, *, older_than_s: float, max_tries: int, limit: int
+) -> list[Waiting]:
+    """Documents pending for so many seconds and tried less often than that, oldest first."""
+    given = {"older_than_s": older_than_s, "max_tries": max_tries, "limit": limit}
     with (
         line.capabilities.database.transaction("pipeline") as conn,
         conn.cursor(row_factory=class_row(Waiting)) as cursor,
     ):
-        return cursor.execute(
-            sql("waiting_documents"), {"older_than_s": older_than_s, "limit": limit}
-        ).fetchall()
+        return cursor.execute(sql("waiting_documents"), given).fetchall()
 
 
 def embedded_otherwise(line: Line, limit: int) -> list[DocumentKey]:

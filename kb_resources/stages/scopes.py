@@ -114,7 +114,7 @@ def configure(database: Database, name: str, changes: Mapping[str, Any], *, acto
             next_step=f"Use one of {', '.join(sorted(known))}.",
         )
     with database.transaction("pipeline") as conn:
-        settings = replace(scopes.get(conn, name).settings, **changes)
+        settings = replace(scopes.locked(conn, name).settings, **changes)
         return scopes.configure(conn, name, settings, actor=actor)
 
 

@@ -3,18 +3,19 @@
 With it a restored backup does not bring back what was erased after it was taken.
 Belongs here: appending and reading lines. What does not: repeating erasures (`stages.erase`).
 A line names the document by a keyed digest only, and carries the key, because the backup may be
-older than it. Appends are one write with O_APPEND and fsync; see open(2) and fsync(2).
+older than it. Whoever writes holds the lock of the file (flock(2)) and ends with fsync(2).
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from kb_resources.errors import IntegrityError, UnavailableError
 
@@ -60,15 +61,10 @@ class ErasureJournal:
         Raises:
             UnavailableError: it cannot be written.
         """
-        line = json.dumps(asdict(entry) | {"at": entry.at.isoformat()}) + "\n"
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            try:
-                os.write(handle, line.encode())
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            with _held(self.path) as handle:
+                _write(handle, _whole_lines(handle), [entry])
         except OSError as error:
             raise UnavailableError(
                 f"The erasure journal {self.path} cannot be written: {error.strerror or error}.",
@@ -89,18 +85,58 @@ class ErasureJournal:
         """Write the alias for an actor; lines changed. Replaces the file in one step."""
         if not self.path.exists():
             return 0
-        entries = list(read_entries(self.path.read_text("utf-8"), str(self.path)))
-        changed = [entry for entry in entries if entry.actor == actor]
-        if changed:
-            fresh = ErasureJournal(self.path.with_suffix(".new"))
-            fresh.path.unlink(missing_ok=True)
-            for entry in entries:
-                values: dict[str, Any] = asdict(entry)
-                fresh.append(
-                    JournalEntry(**values | ({"actor": alias} if entry.actor == actor else {}))
-                )
-            fresh.path.replace(self.path)
-        return len(changed)
+        with _held(self.path):
+            entries = list(read_entries(self.path.read_text("utf-8"), str(self.path)))
+            renamed = [
+                replace(entry, actor=alias) if entry.actor == actor else entry for entry in entries
+            ]
+            if renamed != entries:
+                fresh = self.path.with_suffix(".new")
+                fresh.unlink(missing_ok=True)
+                with _held(fresh) as handle:
+                    _write(handle, 0, renamed)
+                fresh.replace(self.path)
+        return sum(old != new for old, new in zip(entries, renamed, strict=True))
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[int]:
+    """The file, open and locked; it is still the one of that name."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if _is_still(path, handle):
+                yield handle
+                return
+        finally:
+            os.close(handle)
+
+
+def _is_still(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:  # replaced while we waited
+        return False
+
+
+def _whole_lines(handle: int) -> int:
+    """Where the last whole line ends; behind it a crash may have left a part of one."""
+    size = os.fstat(handle).st_size
+    held = os.pread(handle, size, 0)
+    return held.rfind(b"\n") + 1
+
+
+def _write(handle: int, at: int, entries: Iterable[JournalEntry]) -> None:
+    """Lines from an offset on, in place of what stands there, and on the disk."""
+    lines = "".join(
+        json.dumps(asdict(entry) | {"at": entry.at.isoformat()}) + "\n" for entry in entries
+    ).encode()
+    os.ftruncate(handle, at)
+    while lines:
+        written = os.pwrite(handle, lines, at)
+        lines, at = lines[written:], at + written
+    os.fsync(handle)
 
 
 def read_entries(text: str, name: str) -> Iterator[JournalEntry]:

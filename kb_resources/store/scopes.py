@@ -166,6 +166,12 @@ def get(conn: Conn, name: str) -> Scope:
     return _scope(found[0])
 
 
+def locked(conn: Conn, name: str) -> Scope:
+    """The scope or NotFound; nobody else changes it until the transaction ends."""
+    conn.execute(sql("lock_scope"), {"name": validate_scope(name)})
+    return get(conn, name)
+
+
 def list_all(conn: Conn) -> list[Scope]:
     """All scopes that the connection may see, by name."""
     return [_scope(row) for row in rows(conn, "show_scopes")]
@@ -173,7 +179,7 @@ def list_all(conn: Conn) -> list[Scope]:
 
 def configure(conn: Conn, name: str, settings: ScopeSettings, *, actor: str) -> Scope:
     """Replace the settings; what they do not know of stays."""
-    before = get(conn, name)
+    before = locked(conn, name)
     names = [item.name for item in fields(ScopeSettings)]
     given = {"name": name, "known": names, "settings": Jsonb(settings.to_json())}
     conn.execute(sql("configure_scope"), given)
@@ -184,7 +190,7 @@ def configure(conn: Conn, name: str, settings: ScopeSettings, *, actor: str) -> 
 
 def rename(conn: Conn, name: str, title: str | None, *, actor: str) -> Scope:
     """Change the title."""
-    before, title = get(conn, name), check_title(title)
+    before, title = locked(conn, name), check_title(title)
     if before.title != title:
         conn.execute(sql("rename_scope"), {"name": name, "title": title})
         details = {"title": title, "before": before.title}
@@ -194,7 +200,7 @@ def rename(conn: Conn, name: str, title: str | None, *, actor: str) -> Scope:
 
 def set_closed(conn: Conn, name: str, at: datetime | None, *, actor: str) -> Scope:
     """Close a scope at an instant, or open it again with None; twice changes nothing."""
-    before = get(conn, name)
+    before = locked(conn, name)
     if (before.closed_at is None) != (at is None):
         conn.execute(sql("close_scope"), {"name": name, "at": at})
         log(conn, name, "closed" if at else "reopened", actor=actor, details={})

@@ -57,9 +57,9 @@ def test_stranded_documents_are_told_from_those_on_their_way(plant: Plant) -> No
     }
     start_run(plant, batches[working], dg.DagsterRunStatus.STARTED)
     start_run(plant, batches[left], dg.DagsterRunStatus.FAILURE)
-    assert waiting_documents(plant.line, older_than_s=120, limit=10) == []
+    assert waiting_documents(plant.line, older_than_s=120, max_tries=3, limit=10) == []
     make_old(plant)
-    waiting = waiting_documents(plant.line, older_than_s=120, limit=10)
+    waiting = waiting_documents(plant.line, older_than_s=120, max_tries=3, limit=10)
     lost_batches, left_behind = sort_out(plant.instance, waiting)
     assert {batch: [i.key for i in items] for batch, items in lost_batches.items()} == {
         batches[lost]: [lost]
@@ -84,6 +84,28 @@ def test_a_stranded_document_is_tried_three_times_and_then_left_to_people(plant:
         asked.append(request.run_key)
         start_run(plant, str(request.run_key), dg.DagsterRunStatus.FAILURE)
     assert len(asked) == len(set(asked)) == MAX_TRIES
+
+
+def test_documents_beyond_help_do_not_starve_thosebehind_them(
+    plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kb_assets import stranded
+
+    hopeless, behind = plant.register(houses(1, 2))
+    for _ in range(stranded.MAX_TRIES):
+        plant.line.new_batch([hopeless], actor="t", cause="stranded")
+    with plant.line.capabilities.database.transaction("owner") as conn:
+        conn.execute("update kb.document set updated_at = now() - interval '1 hour'")
+        conn.execute(
+            "update kb.document set updated_at = now() - interval '2 hours' where document_id = %s",
+            [hopeless.document_id],
+        )
+    monkeypatch.setattr(stranded, "LIMIT", 1)
+    with dg.build_sensor_context(instance=plant.instance, resources={"line": plant.line}) as ctx:
+        result = stranded.stranded_documents(ctx)
+    assert isinstance(result, dg.SensorResult)
+    (request,) = result.run_requests or ()
+    assert plant.line.batch(str(request.run_key)) == [behind]
 
 
 def test_the_stage_in_which_a_worker_was_killed_is_the_one_that_turns_red(plant: Plant) -> None:

@@ -122,7 +122,7 @@ def test_a_page_whose_tick_died_is_taken_up_all_the_same(watched: Plant, opened:
         now=datetime.now(UTC),
     )
     (key,) = check_due(watched.line, fetcher.fetch, CheckOptions(delay_s=0.0)).keys
-    waiting = waiting_documents(watched.line, older_than_s=0, limit=10)
+    waiting = waiting_documents(watched.line, older_than_s=0, max_tries=3, limit=10)
     lost, left_behind = sort_out(watched.instance, waiting)
     assert lost == {}
     assert [item.key for item in left_behind] == [key]

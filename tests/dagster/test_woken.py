@@ -33,7 +33,7 @@ def test_the_daemon_takes_a_woken_duplicate_up(plant: Plant) -> None:
     with plant.line.capabilities.database.transaction("owner") as conn:
         conn.execute("update kb.document set updated_at = updated_at - interval '1 hour'")
         conn.execute("update kb.batch set created_at = created_at - interval '1 hour'")
-    assert len(waiting_documents(plant.line, older_than_s=120, limit=9)) == 1
+    assert len(waiting_documents(plant.line, older_than_s=120, max_tries=3, limit=9)) == 1
     resources = {"line": plant.line}
     with dg.build_sensor_context(instance=plant.instance, resources=resources) as context:
         result = stranded_documents(context)

@@ -7,6 +7,10 @@ on conflict (name) do nothing returning scope_id
 -- name: show_scope
 select name, title, settings, closed_at from kb.scope where name = %(name)s
 
+-- name: lock_scope
+-- Who changes settings reads them first: the next one has to see what this one made of them.
+select from kb.scope where name = %(name)s for update
+
 -- name: show_scopes
 select name, title, settings, closed_at from kb.scope order by name
 

@@ -1,18 +1,18 @@
 -- What an orchestrator asks the ledger beside running stages.
 
 -- name: waiting_documents
--- Pending documents, oldest first, each with the newest batch that names it, if any, and with how
--- many batches were made for it to try once more since it last changed state.
-select s.name as scope, d.document_id, d.updated_at as since, b.batch_id, b.cause, b.created_at,
-  (select count(*) from kb.batch_item i join kb.batch t using (batch_id)
-    where i.document_key = d.document_key and t.cause = 'stranded'
-      and t.created_at >= d.updated_at) as tries
+-- Pending documents, oldest first, each with the newest batch that names it, if any. Those for which
+-- max_tries batches were made to try it once more since it last changed state are left out.
+select s.name as scope, d.document_id, d.updated_at as since, b.batch_id, b.cause, b.created_at
 from kb.document d
 join kb.scope s using (scope_id)
 left join lateral (
   select t.batch_id, t.cause, t.created_at from kb.batch_item i join kb.batch t using (batch_id)
   where i.document_key = d.document_key order by t.created_at desc limit 1) b on true
 where d.state = 'pending' and d.updated_at < now() - make_interval(secs => %(older_than_s)s)
+  and (select count(*) from kb.batch_item i join kb.batch t using (batch_id)
+    where i.document_key = d.document_key and t.cause = 'stranded'
+      and t.created_at >= d.updated_at) < %(max_tries)s
 order by d.updated_at, d.document_key limit %(limit)s
 
 -- name: version_vectors
