@@ -323,10 +323,10 @@ def backfill(t: Task, here: Installation) -> None:
     t.page.keyboard.press("Escape")
     t.click(t.page.get_by_role("button", name=re.compile("Launch (backfill|run)")), "Launch")
     t.page.get_by_role("dialog").wait_for(state="hidden")
-    until(lambda: here.backfills() == ["COMPLETED_SUCCESS"], "the backfill goes on")
+    until(lambda: here.backfills()[:1] == ["COMPLETED_SUCCESS"], "the backfill goes on")
 
 
-def reembed(t: Task, _: Installation) -> None:
+def reembed(t: Task, here: Installation) -> None:
     """Start it for one scope, then watch the backfill."""
     t.asset("generations")
     link = t.page.locator("a[href*='kb_reembed'][href*='handbook']")
@@ -336,9 +336,9 @@ def reembed(t: Task, _: Installation) -> None:
     t.succeeds()
     t.link("Runs")
     t.click(t.page.locator("a, [role=tab]", has_text=re.compile("^Backfills$")), "Backfills")
-    t.page.get_by_text("Re-embed handbook").first.wait_for()
-    t.page.get_by_text("Completed").first.wait_for()
+    t.page.get_by_text("kb/cause: reembed").first.wait_for()
     t.picture()
+    until(lambda: here.backfills()[0] == "COMPLETED_SUCCESS", "the re-embedding goes on")
 
 
 def cost(t: Task, here: Installation) -> None:
