@@ -141,7 +141,7 @@ def test_automation_looks_at_scopes_only(defs: dg.Definitions) -> None:
     }
     names = (
         *("health", "terms", "vector_indexes", "generations", "citations", "evaluation", "logs"),
-        *("reconciliation", "dagster_history", "crowding"),
+        *("reconciliation", "dagster_history", "crowding", "cost"),
     )
     assert conditioned == {f"kb_scopes/{name}" for name in names}
     sensors = {sensor.name: sensor for sensor in defs.sensors or ()}
