@@ -10,6 +10,7 @@ it with an error. Typing is no click; the browser's address bar is not used.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import http.server
 import io
 import json
@@ -230,7 +231,8 @@ class Task:
 def keep(page: Page, path: Path) -> None:
     """A picture of the screen, small enough for a page of documentation."""
     page.mouse.move(5, 890)
-    page.wait_for_load_state("networkidle")
+    with contextlib.suppress(PlaywrightError):  # pages that ask again and again are never idle
+        page.wait_for_load_state("networkidle", timeout=10_000)
     shot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
     height = round(shot.height * SHOWN_WIDTH / shot.width)
     small = shot.resize((SHOWN_WIDTH, height), Image.Resampling.LANCZOS)
@@ -356,8 +358,8 @@ def pause(t: Task, here: Installation) -> None:
     """A switch."""
     t.link("Automation")
     t.page.get_by_text("watched_urls").first.wait_for()
-    t.page.wait_for_load_state("networkidle")
-    switch = t.page.locator("label:has(input[type=checkbox])").last
+    name = t.page.locator("a[href$='/sensors/watched_urls']")
+    switch = name.locator("xpath=following::label[1]")
     t.click(switch, "the switch of `watched_urls`")
     query = (
         '{sensorOrError(sensorSelector: {repositoryLocationName: "kb", repositoryName: '
