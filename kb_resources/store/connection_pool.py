@@ -9,6 +9,7 @@ See https://www.psycopg.org/psycopg3/docs/advanced/pool.html for the pool this i
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections import deque
@@ -21,6 +22,9 @@ from psycopg.pq import TransactionStatus
 from kb_resources.errors import UnavailableError
 
 Connection = psycopg.Connection[tuple[object, ...]]
+
+ASK_AFTER_S = 5.0
+"""Unused for longer than this, a connection is asked; something on the way may have dropped it."""
 
 
 class ConnectionPool:
@@ -45,7 +49,7 @@ class ConnectionPool:
 
     @contextmanager
     def connection(self, *, timeout_s: float) -> Iterator[Connection]:
-        """Borrow a connection that answered just now.
+        """Borrow a connection that the server has not closed.
 
         Args:
             timeout_s: how long to wait for one while all are lent.
@@ -82,13 +86,10 @@ class ConnectionPool:
             with self._guard:
                 if not self._idle:
                     return None
-                _, conn = self._idle.pop()
-            try:
-                conn.execute("")
-            except psycopg.OperationalError:
-                conn.close()  # the server went away meanwhile; a new connection says how it is
-            else:
+                since, conn = self._idle.pop()
+            if _stands(conn, ask=time.monotonic() - since > ASK_AFTER_S):
                 return conn
+            conn.close()  # a new connection says how the server is
 
     def _give_back(self, conn: Connection) -> None:
         stale: list[Connection] = []
@@ -102,3 +103,15 @@ class ConnectionPool:
                 stale.append(self._idle.popleft()[1])
         for old in stale:
             old.close()
+
+
+def _stands(conn: Connection, *, ask: bool) -> bool:
+    """Whether a connection may be used; a server that ends one says so on the socket unasked."""
+    try:
+        told = select.poll()
+        told.register(conn.fileno(), select.POLLIN)
+        if ask or told.poll(0):
+            conn.execute("")
+    except (psycopg.OperationalError, OSError):
+        return False
+    return True
