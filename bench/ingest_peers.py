@@ -18,6 +18,7 @@ search (`search_peers.py`), growth (`growth.py`).
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import resource
 import subprocess
@@ -236,8 +237,9 @@ def server_cpu(pid: int) -> float:
 
     total = 0.0
     for process in (server := psutil.Process(pid), *server.children()):
-        times = process.cpu_times()
-        total += times.user + times.system
+        with contextlib.suppress(psutil.NoSuchProcess):  # ended meanwhile: counted below
+            times = process.cpu_times()
+            total += times.user + times.system
     ended = psutil.Process(pid).cpu_times()
     return total + float(ended.children_user + ended.children_system)
 
