@@ -37,13 +37,15 @@ class WorkList:
     def open(self, *, document_id: str | None = None, limit: int = 1000) -> tuple[Work, ...]:
         """Documents that are not ready, oldest first; of one document where it is named."""
         with self.conn.cursor(row_factory=class_row(Work)) as cursor:
-            given = self._given(document_id=document_id, limit=limit)
+            given = self._given(document_id=document_id, limit=limit, removed_too=False)
             return tuple(cursor.execute(sql("embed_works"), given).fetchall())
 
-    def of(self, document_id: str) -> Work:
+    def of(self, document_id: str, *, removed_too: bool = False) -> Work:
         """Where a document stands; `ready` where nothing waits."""
-        found = self.open(document_id=document_id, limit=1)
-        return found[0] if found else Work(document_id, "ready", 0)
+        with self.conn.cursor(row_factory=class_row(Work)) as cursor:
+            given = self._given(document_id=document_id, limit=1, removed_too=removed_too)
+            found = cursor.execute(sql("embed_works"), given).fetchone()
+        return found or Work(document_id, "ready", 0)
 
     def expect(self, document_key: int, waiting: int, *, anew: bool) -> None:
         """Note how many passages wait after a publication; `anew` forgets earlier tries."""
@@ -86,7 +88,7 @@ class WorkList:
         return self._end(document_id, document_key, lost(holder), attempts)
 
     def _end(self, document_id: str, document_key: int, error: str, attempts: int) -> Work:
-        if self.of(document_id).state == "ready":
+        if self.of(document_id, removed_too=True).state == "ready":
             self.expect(document_key, 0, anew=False)
         else:
             given = self._given(
@@ -95,7 +97,7 @@ class WorkList:
                 attempts=attempts,
             )
             self.conn.execute(sql("settle_embed_work"), given)
-        return self.of(document_id)
+        return self.of(document_id, removed_too=True)
 
     def _given(self, **values: Any) -> dict[str, Any]:
         clean = {

@@ -304,6 +304,23 @@ def test_work_of_a_removed_document_waits_until_it_is_restored(kept: Kept) -> No
     assert run(kept, Model()).ready == ("doc",)
 
 
+@pytest.mark.parametrize("ends", ["settled", "lapsed"])
+def test_work_that_ends_while_its_document_is_removed_is_not_forgotten(
+    kept: Kept, ends: str
+) -> None:
+    kept.put("doc", "Text.", vectors=False)
+    kept.store.claim(holder="w1", lease_s=60, scope=kept.scope)
+    kept.store.remove("doc", scope=kept.scope)
+    if ends == "settled":
+        found = kept.store.settle("doc", holder="w1", error="gone", scope=kept.scope)
+    else:
+        kept.clock.forward(seconds=120)
+        [found] = kept.store.recover(scope=kept.scope)
+    assert (found.state, found.waiting, found.attempts) == ("pending", 1, 1)
+    kept.store.restore("doc", scope=kept.scope)
+    assert run(kept, Model()).ready == ("doc",)
+
+
 @pytest.mark.requirement("B-29")
 @pytest.mark.parametrize("batch", [0, -1, 2049])
 def test_batches_have_bounds(kept: Kept, batch: int) -> None:

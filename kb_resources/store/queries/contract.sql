@@ -127,7 +127,7 @@ cross join lateral (
   where p.version_key = v.version_key and not exists (select from kb.embedding e
     where e.model_key = w.model_key and e.passage_key = p.passage_key offset 0)) n
 where w.scope_id = %(scope_id)s and w.model_key = %(model_key)s
-  and d.state not in ('removed', 'erased') and n.waiting > 0
+  and (%(removed_too)s or d.state not in ('removed', 'erased')) and n.waiting > 0
   and (%(document_id)s::text is null or d.document_id = %(document_id)s)
 order by w.document_key limit %(limit)s
 
