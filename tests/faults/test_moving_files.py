@@ -23,7 +23,6 @@ from kb_resources.errors import ConflictError, InputError
 from kb_resources.model import Refusal
 
 SIZE = 3_000_000
-PIECE = 100_000
 EDITIONS = 4
 SWAPPED = ("replaced", "renamed")
 WRITER = textwrap.dedent(
@@ -59,21 +58,28 @@ WRITER = textwrap.dedent(
 
 
 def existed(data: bytes, how: str) -> bool:
-    """Whether the file held exactly these bytes at one moment."""
-    pieces = [data[at : at + PIECE] for at in range(0, len(data), PIECE)]
-    known = {f"edition {n} ".encode() * (PIECE // 10): n for n in range(EDITIONS)}
-    labels = [known.get(piece) for piece in pieces]
-    newest = labels[0]
-    if newest is None:
-        return False
-    begun = labels.index(next((x for x in labels if x != newest), newest))
-    rest = labels[begun:] if begun else []
+    """Whether the file held exactly these bytes at one moment.
+
+    A write goes from front to back, so that the file is the beginning of one edition and, where it
+    is overwritten, the rest of the edition before.
+    """
+    texts = [(f"edition {n} ".encode() * SIZE)[:SIZE] for n in range(EDITIONS)]
     if how == "grown":
-        return not rest
-    whole = len(labels) == SIZE // PIECE
+        return any(text.startswith(data) for text in texts)
     if how == "overwritten":
-        return whole and set(rest) <= {(newest - 1) % EDITIONS}
-    return whole and not rest
+        return any(mixed(data, text, texts[n - 1]) for n, text in enumerate(texts))
+    return data in texts
+
+
+def mixed(data: bytes, new: bytes, old: bytes) -> bool:
+    """Whether it begins as one text and goes on as the other."""
+    if len(data) != len(old):
+        return False
+    low, high = 0, len(data)
+    while low < high:  # the longest beginning that is of the new text
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if data[:middle] == new[:middle] else (low, middle - 1)
+    return data[low:] == old[low:]
 
 
 def read_often(path: Path, how: str, times: int) -> Counter[str]:
