@@ -40,6 +40,7 @@ def test_vector_versions_compare_as_numbers(version: str, too_old: bool) -> None
     assert vector_too_old(version) is too_old
 
 
+@pytest.mark.requirement("O-27")
 def test_a_server_below_the_floor_is_refused_with_what_to_do(
     server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
