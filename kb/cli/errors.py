@@ -47,6 +47,7 @@ def guard(command: click.Command, argv: Sequence[str]) -> int:
     """Run a command; every expected error becomes one line on stderr and an exit code."""
     try:
         result = command.main(list(argv), prog_name="kb", standalone_mode=False)
+        sys.stdout.flush()  # a reader that went away is heard of here, not while Python ends
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except click.ClickException as error:

@@ -11,6 +11,7 @@ import errno
 import hashlib
 import os
 import stat
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -21,6 +22,9 @@ from kb_resources.errors import ConflictError, InputError, UnavailableError
 from kb_resources.model import DocumentState, Refusal
 
 MAX_BYTES = 50 * 1024 * 1024
+CLOCK_NS = 20_000_000
+"""Two writes nearer to each other may leave one time: Linux stamps files by a clock that ticks
+every 4 to 10 ms (`ktime_get_coarse_real_ts64`)."""
 _CHUNK = 1 << 20
 _PROGRAMS = ("application/x-", "application/wasm", "text/x-script")
 _UNREADABLE = {
@@ -76,6 +80,10 @@ def read_file(path: Path | str, *, max_bytes: int = MAX_BYTES) -> Acquired | Ref
             before = os.fstat(file.fileno())
             if not stat.S_ISREG(before.st_mode):
                 raise InputError(f"{path} is not a regular file.", next_step="Name a file.")
+            if _just_written(before):  # else a further write might leave the same time
+                time.sleep(CLOCK_NS / 1e9)
+                before = os.fstat(file.fileno())
+            still_written = _just_written(before)
             if before.st_size > max_bytes:
                 return _too_large(before.st_size, max_bytes)
             data = _read_all(file, max_bytes)
@@ -84,7 +92,7 @@ def read_file(path: Path | str, *, max_bytes: int = MAX_BYTES) -> Acquired | Ref
         return _os_refusal(path, error)
     if data is None:
         return _too_large(after.st_size, max_bytes)
-    if _identity(before) != _identity(after) or len(data) != after.st_size:
+    if still_written or _identity(before) != _identity(after) or len(data) != after.st_size:
         raise ConflictError(
             f"{path} changed while it was read.", next_step="Read it again once it is complete."
         )
@@ -141,6 +149,10 @@ def _read_all(file: IO[bytes], max_bytes: int) -> bytes | None:
         if size > max_bytes:
             return None
     return b"".join(parts)
+
+
+def _just_written(status: os.stat_result) -> bool:
+    return abs(time.time_ns() - status.st_mtime_ns) < CLOCK_NS
 
 
 def _identity(status: os.stat_result) -> tuple[int, int, int, int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from dagster._core.definitions.reconstruct import ReconstructableJob
 
 from kb_resources.model import ORDER, ModelStage, Stage
 from tests.dagster.conftest import Plant, asset_key
@@ -30,6 +31,12 @@ def answered(asked: Asked) -> str:
     return "Keys are kept somewhere." if "keys" in text else f"# {text}"
 
 
+def forget_jobs() -> None:
+    """Dagster keeps the last job made in a process, here with the stages that were on then."""
+    ReconstructableJob.get_repository_definition.cache_clear()
+    ReconstructableJob.get_definition.cache_clear()
+
+
 @pytest.fixture
 def chat(environment: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatServer]:
     """A model, with both stages turned on."""
@@ -42,7 +49,9 @@ def chat(environment: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatSer
             "KB_GENERATE_MODEL": "tiny",
         }.items():
             monkeypatch.setenv(name, value)
+        forget_jobs()
         yield state
+    forget_jobs()
 
 
 @pytest.mark.requirement("P-08", "W-08")
