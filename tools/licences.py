@@ -29,6 +29,12 @@ ALLOWED = frozenset(
         *("MPL-2.0", "LGPL-3.0-only", "LGPL"),
     }
 )
+HEAD = (
+    "# Licences of the dependencies\n\n"
+    "Written by `tools/licences.py` from `requirements.lock` and what the distributions state."
+    "\n\n"
+    "| distribution | version | licence |\n|---|---|---|\n"
+)
 _AS_WRITTEN = {
     "MIT License": "MIT",
     "Apache Software License": "Apache-2.0",
@@ -47,15 +53,24 @@ _AS_WRITTEN = {
 }
 
 
-def locked() -> list[tuple[str, str]]:
-    """Names and versions of what the lock holds for this system, by name."""
-    lines = re.findall(r"^([A-Za-z0-9][^\\\n]*)", LOCK.read_text(), re.MULTILINE)
-    wanted = [Requirement(line) for line in lines]
-    return sorted(
-        (item.name.lower(), str(item.specifier).removeprefix("=="))
-        for item in wanted
-        if item.marker is None or item.marker.evaluate()
-    )
+def _lines() -> list[Requirement]:
+    return [
+        Requirement(line)
+        for line in re.findall(r"^([A-Za-z0-9][^\\\n]*)", LOCK.read_text(), re.MULTILINE)
+    ]
+
+
+def locked() -> dict[str, str]:
+    """Versions by name; a name may have one for some Pythons and another for the others."""
+    versions: dict[str, list[str]] = {}
+    for item in _lines():
+        versions.setdefault(item.name.lower(), []).append(str(item.specifier).removeprefix("=="))
+    return {name: " or ".join(found) for name, found in sorted(versions.items())}
+
+
+def wanted_here() -> set[str]:
+    """Names that the lock holds for this system and this Python."""
+    return {i.name.lower() for i in _lines() if i.marker is None or i.marker.evaluate()}
 
 
 def licence(name: str) -> str:
@@ -85,34 +100,37 @@ def unknown(expression: str) -> list[str]:
     ]
 
 
-def page() -> tuple[str, list[str]]:
-    """The page, and what is wrong."""
-    rows, problems = [], []
-    for name, version in locked():
+def rows() -> tuple[list[str], list[str]]:
+    """The page's rows as far as this Python tells them, and what is wrong."""
+    told, problems = [], []
+    here = wanted_here()
+    for name, versions in locked().items():
+        if name not in here:
+            continue
         try:
             stated = licence(name)
         except metadata.PackageNotFoundError:
             problems.append(f"{name} is locked and not installed")
             continue
-        rows.append(f"| {name} | {version} | {stated} |")
+        told.append(f"| {name} | {versions} | {stated} |")
         problems += [f"{name}: {item!r} is not an allowed licence" for item in unknown(stated)]
-    head = (
-        "# Licences of the dependencies\n\n"
-        "Written by `tools/licences.py` from `requirements.lock` and what the distributions state."
-        "\n\n"
-        "| distribution | version | licence |\n|---|---|---|\n"
-    )
-    return head + "\n".join(rows) + "\n", problems
+    return told, problems
+
+
+def outdated(told: list[str]) -> bool:
+    """Whether a row is missing, or is about what is no longer locked; other Pythons have others."""
+    held = PAGE.read_text().splitlines() if PAGE.exists() else []
+    names = {line.split("|")[1].strip() for line in held if line.startswith("| ")}
+    return bool(set(told) - set(held) or names - set(locked()) - {"distribution"})
 
 
 def main() -> int:
     """Write the page, or with `--check` compare it."""
-    text, problems = page()
-    if "--check" in sys.argv:
-        if not PAGE.exists() or PAGE.read_text() != text:
-            problems.append(f"{PAGE.relative_to(ROOT)} is out of date: make reference")
-    else:
-        PAGE.write_text(text)
+    told, problems = rows()
+    if "--check" not in sys.argv:
+        PAGE.write_text(HEAD + "\n".join(told) + "\n")
+    elif outdated(told):
+        problems.append(f"{PAGE.relative_to(ROOT)} is out of date: make reference")
     for problem in problems:
         sys.stderr.write(f"{problem}\n")
     return 1 if problems else 0
