@@ -22,7 +22,8 @@ MAX_ADDED = 0.02
 """Words beyond those of the source: what is said twice is found nowhere else."""
 _SHORT_WORDS = 8
 
-_WORD = re.compile(r"[^\W_]+")
+# Words, and the signs that say something: amounts, shares, comparisons, a minus.
+_WORD = re.compile(r"[^\W_]+|[$£¥€%‰±≠≤≥°§]|(?<![\w)])[-\u2212](?=\d)")
 # Where one thing ends and the next begins: sentences, lines, cells.
 _BORDER = re.compile(r"(?<=[.!?;:…])\s+|\n|\|")
 
@@ -68,7 +69,7 @@ def faithfulness(body: str, raw_text: str, converted: str) -> Faithfulness:
         converted: the conversion's body.
 
     Returns:
-        The measure; marks, spaces and case do not count.
+        The measure; marks, spaces and case do not count, but for signs of amounts and comparisons.
     """
     source, beside = _Source(_words(body)), _Source(_words(raw_text))
     foreign = sum(
@@ -88,7 +89,8 @@ def faithfulness(body: str, raw_text: str, converted: str) -> Faithfulness:
 
 
 def _words(text: str) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text).casefold())
+    plain = unicodedata.normalize("NFKC", text).casefold().replace("\u2212", "-")
+    return _WORD.findall(plain)
 
 
 class _Source:

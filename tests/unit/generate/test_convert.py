@@ -78,6 +78,22 @@ def test_words_are_not(conversion: str) -> None:
     assert not faithfulness(SOURCE, SOURCE, conversion).holds
 
 
+@pytest.mark.requirement("P-08")
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [
+        ("a loss of -5 % in 2024", "a loss of 5 % in 2024"),
+        ("a fee of 30 € a month", "a fee of 30 $ a month"),
+        ("dose ≤ 5 mg", "dose ≥ 5 mg"),
+        ("interest of 4 %", "interest of 4"),
+    ],
+)
+def test_signs_that_change_an_amount_are_words(true: str, false: str) -> None:
+    source = f"{SOURCE}\n\nThe parties agreed on {true}."
+    assert faithfulness(source, source, source.replace("-5", "\u22125")).holds
+    assert not faithfulness(source, source, source.replace(true, false)).holds
+
+
 def test_running_heads_may_be_there_or_not() -> None:
     raw = SOURCE.replace("Signed", "Contract 12\n\nSigned")
     assert faithfulness(SOURCE, raw, raw).holds
