@@ -127,8 +127,7 @@ def test_a_full_temporary_disk_costs_no_document_its_place(
     bench: Bench, new_disk: Callable[[str], Disk], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A converter needs temporary files. Its document is tried again; others don't notice."""
-    if shutil.which("antiword") is None:
-        pytest.skip("antiword is not installed; tools/system-packages installs it")
+    assert shutil.which("antiword"), "run tools/system-packages, which installs antiword"
     disk = new_disk("1m")
     monkeypatch.setenv("TMPDIR", str(disk.path))
     disk.fill(4096)
