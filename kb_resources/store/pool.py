@@ -40,6 +40,13 @@ _BEGIN = """
 """
 """Both in one message: a transaction of one statement takes three round trips instead of five."""
 
+PREPARE_AFTER = 3
+PREPARED = 200
+"""The line's statements are planned once a connection: half of what the server did for a small
+document was planning. Not where a pooler stands between, which makes up a process number of its
+own and lends another backend to each transaction; nor for searches, whose plan depends on the
+scope. psycopg forgets what it prepared at every rollback, so a migration costs one try."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
@@ -248,10 +255,14 @@ class Database:
             raise cannot_connect(error) from error
         try:
             # Times come back in UTC. A pooler in transaction mode keeps track of this setting.
-            conn.execute("set time zone 'UTC'")
+            found = conn.execute("select set_config('timezone', 'UTC', false), pg_backend_pid()")
+            (_, backend) = found.fetchone() or ("", 0)
         except psycopg.Error:
             conn.close()
             raise
+        if role == "pipeline" and backend == conn.info.backend_pid:
+            conn.prepare_threshold = PREPARE_AFTER
+            conn.prepared_max = PREPARED
         return conn
 
     def _conninfo(self, role: Role) -> str:

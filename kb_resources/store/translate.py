@@ -93,6 +93,8 @@ def cannot_connect(error: psycopg.Error) -> KbError:
 
 def _rule(error: psycopg.Error) -> _Rule:
     state = error.sqlstate or ""
+    if state == "0A000" and "cached plan" in (error.diag.message_primary or ""):
+        return ConflictError, "migrated", "Try again; the database was migrated meanwhile."
     for key in (state, state[:2]):
         if key in _RULES:
             return _RULES[key]

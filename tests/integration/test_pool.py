@@ -109,7 +109,9 @@ def test_the_block_commits_and_an_error_rolls_back(database: Database) -> None:
         conn.execute("drop table kept")
 
 
-def test_times_are_utc_and_nothing_is_prepared(server: EmbeddedServer, database_name: str) -> None:
+def test_times_are_utc_and_a_search_is_never_prepared(
+    server: EmbeddedServer, database_name: str
+) -> None:
     with psycopg.connect(server.dsn("owner", "postgres"), autocommit=True) as admin:
         where = pgsql.Identifier(database_name)
         admin.execute(pgsql.SQL("alter database {} set timezone = 'Asia/Tokyo'").format(where))
@@ -124,6 +126,31 @@ def test_times_are_utc_and_nothing_is_prepared(server: EmbeddedServer, database_
         assert conn.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
         name = conn.execute("select current_setting('application_name')").fetchone()
         assert name == ("kb",)
+
+
+def test_the_lines_statements_are_prepared_and_one_overtaken_by_a_migration_is_a_conflict(
+    database: Database,
+) -> None:
+    with database.session("owner") as owner:
+        owner.execute("create table kb.moved (a int)")
+        owner.execute("grant select on kb.moved to kb_pipeline")
+        try:
+            _moved(database)
+            owner.execute("alter table kb.moved add b int")
+            with pytest.raises(ConflictError) as caught:
+                _moved(database)
+            assert caught.value.code == "migrated"
+            _moved(database)
+        finally:
+            owner.execute("drop table kb.moved")
+
+
+def _moved(database: Database) -> None:
+    with database.transaction("pipeline") as conn:
+        for number in range(6):
+            conn.execute("select * from kb.moved where a = %s", [number])
+        found = conn.execute("select count(*) > 0 from pg_prepared_statements").fetchone()
+        assert found == (True,)
 
 
 RAISE = (
