@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate, repeat
 
-from kb_resources.errors import NotFound
+from kb_resources.errors import KbError, NotFound
 from kb_resources.store import wire
 from kb_resources.store.documents import Conn
 from kb_resources.store.sql import sql
+from kb_resources.store.translate import reported
 
 DIMENSIONS = 1_000_000_000
 K1 = 1.2
@@ -56,6 +58,25 @@ class PutResult:
     passages: int
     carried: int
     waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPut:
+    """What `put_version` takes, for one of several versions.
+
+    Attributes:
+        version_key: the version.
+        valid_from: when it begins to hold; ignored where it holds already.
+        audiences: who may read the document; none: the whole scope.
+        lexical: one row per staged chunk.
+        model_id: key of the model whose vectors are required, or None.
+    """
+
+    version_key: int
+    valid_from: datetime
+    audiences: Sequence[str]
+    lexical: Sequence[LexicalRow]
+    model_id: int | None
 
 
 def put_version(
@@ -110,20 +131,99 @@ def put_version(
     return PutResult(*result)
 
 
+def put_versions(conn: Conn, puts: Sequence[VersionPut]) -> list[PutResult | KbError]:
+    """Publish several versions in the caller's transaction, each as `put_version` would.
+
+    What fails is rolled back alone, by a subtransaction of its own, and the others go on. All
+    documents are locked until the transaction ends, and so are the lexicons of their scopes: keep
+    it short, and below the 64 subtransactions that the server keeps at hand for its readers.
+
+    Args:
+        conn: inside a transaction of the pipeline role.
+        puts: one per version, done in that order; of any scopes.
+
+    Returns:
+        For each put its result, or the error that `put_version` would have raised.
+
+    Raises:
+        psycopg.Error: what is not about one document: the server, a disk, a time limit.
+    """
+    keys = [put.version_key for put in puts]
+    scopes: dict[int, tuple[int, str, float | None, int, int]] = {
+        key: scope for key, *scope in conn.execute(sql("version_scopes"), {"version_keys": keys})
+    }
+    known = [put for put in puts if put.version_key in scopes]
+    done = iter(_put_known(conn, known, [scopes[put.version_key] for put in known]))
+    return [
+        next(done) if key in scopes else NotFound(f"There is no version {key}.") for key in keys
+    ]
+
+
+def _put_known(
+    conn: Conn,
+    puts: Sequence[VersionPut],
+    scopes: Sequence[tuple[int, str, float | None, int, int]],
+) -> list[PutResult | KbError]:
+    if not puts:
+        return []
+    averages: dict[int, float] = {}
+    for put, (scope_id, _, held, *_rest) in zip(puts, scopes, strict=True):
+        averages.setdefault(scope_id, held or _first_average(put.lexical))
+    rows = [row for put in puts for row in put.lexical]
+    of_row = [scope for put, scope in zip(puts, scopes, strict=True) for _ in put.lexical]
+    arrays = lexical_arrays(
+        rows,
+        [averages[scope[0]] for scope in of_row],
+        key_mask=[scope[3] for scope in of_row],
+        sparsevec_oid=scopes[0][4],
+    )
+    results = conn.execute(
+        sql("put_versions"),
+        {
+            "version_keys": [put.version_key for put in puts],
+            "valid_from": [put.valid_from for put in puts],
+            "readers": list(accumulate(len(put.audiences) for put in puts)),
+            "audiences": [name for put in puts for name in put.audiences],
+            "model_keys": [put.model_id for put in puts],
+            "analyzers": [
+                put.lexical[0].analyzer if put.lexical else scope[1]
+                for put, scope in zip(puts, scopes, strict=True)
+            ],
+            "averages": [averages[scope[0]] for scope in scopes],
+            "rows": list(accumulate(len(put.lexical) for put in puts)),
+            "ordinals": [row.ordinal for row in rows],
+            "bm": arrays.weights,
+            "ends": arrays.ends,
+            "keys": arrays.keys,
+        },
+    ).fetchall()
+    for scope_id in averages:
+        refresh_if_due(conn, scope_id)
+    return [
+        PutResult(*done) if failed[0] is None else reported(*failed)
+        for *done, failed in ((*row[:3], row[3:]) for row in results)
+    ]
+
+
 def lexical_arrays(
-    rows: Sequence[LexicalRow], average_length: float, *, key_mask: int, sparsevec_oid: int
+    rows: Sequence[LexicalRow],
+    average_length: float | Sequence[float],
+    *,
+    key_mask: int | Sequence[int],
+    sparsevec_oid: int,
 ) -> wire.LexicalArrays:
     """Lexical rows for SQL: BM25 weights without IDF, and the keys of the index.
 
     Args:
         rows: in the order in which the statement is told of them.
-        average_length: the scope's.
-        key_mask: `kb.scoped_key(scope, 0)`.
+        average_length: the scope's; of rows of several scopes one for each.
+        key_mask: `kb.scoped_key(scope, 0)`; likewise.
         sparsevec_oid: OID of the type in this database.
     """
+    lengths = average_length if isinstance(average_length, Sequence) else repeat(average_length)
     return wire.lexical_arrays(
         [row.terms for row in rows],
-        [K1 * (1 - B + B * row.length / average_length) for row in rows],
+        [K1 * (1 - B + B * row.length / typical) for row, typical in zip(rows, lengths)],  # noqa: B905
         k1=K1,
         dimensions=DIMENSIONS,
         key_mask=key_mask,

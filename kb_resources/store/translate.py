@@ -68,13 +68,15 @@ def translate(error: psycopg.Error, *, doing: str = "") -> KbError:
         An instance to raise. Our own SQLSTATEs bring the server's message and hint; errors that
         only a programming mistake can cause (bad SQL) become a plain KbError.
     """
-    kind, code, next_step = _rule(error)
     message = (error.diag.message_primary or str(error)).strip() or type(error).__name__
     if doing:
         message = f"{doing[0].upper()}{doing[1:]} failed: {message}"
-    if (error.sqlstate or "").startswith("KB"):
-        next_step = error.diag.message_hint or next_step
-    return kind(_sentence(message), next_step=next_step, code=code)
+    return _built(_rule(error), error.sqlstate or "", message, error.diag.message_hint or "")
+
+
+def reported(sqlstate: str, message: str, hint: str) -> KbError:
+    """The error for what a statement reported as a row instead of failing by it."""
+    return _built(_rule_of(sqlstate), sqlstate, message, hint)
 
 
 def cannot_connect(error: psycopg.Error) -> KbError:
@@ -95,12 +97,23 @@ def _rule(error: psycopg.Error) -> _Rule:
     state = error.sqlstate or ""
     if state == "0A000" and "cached plan" in (error.diag.message_primary or ""):
         return ConflictError, "migrated", "Try again; the database was migrated meanwhile."
-    for key in (state, state[:2]):
-        if key in _RULES:
-            return _RULES[key]
     if not state and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return _RULES["08"]  # refused, reset or closed: no server was left to send a SQLSTATE
+    return _rule_of(state)
+
+
+def _rule_of(sqlstate: str) -> _Rule:
+    for key in (sqlstate, sqlstate[:2]):
+        if key in _RULES:
+            return _RULES[key]
     return KbError, "database_error", "This is a defect; report the message."
+
+
+def _built(rule: _Rule, sqlstate: str, message: str, hint: str) -> KbError:
+    kind, code, next_step = rule
+    if sqlstate.startswith("KB"):
+        next_step = hint or next_step
+    return kind(_sentence(message), next_step=next_step, code=code)
 
 
 def _sentence(text: str) -> str:

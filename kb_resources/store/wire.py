@@ -80,7 +80,7 @@ def lexical_arrays(
     *,
     k1: float,
     dimensions: int,
-    key_mask: int,
+    key_mask: int | Sequence[int],
     sparsevec_oid: int,
 ) -> LexicalArrays:
     """Saturated term frequencies (BM25 without IDF) and index keys.
@@ -90,7 +90,8 @@ def lexical_arrays(
         norms: `k1` times the length normalisation, for each row.
         k1: saturation.
         dimensions: of the vectors; no lexeme is greater.
-        key_mask: what a lexeme is combined with by exclusive or, `kb.scoped_key(scope, 0)`.
+        key_mask: what a lexeme is combined with by exclusive or, `kb.scoped_key(scope, 0)`: for
+            all rows, or for each.
         sparsevec_oid: OID of the type in this database.
 
     Returns:
@@ -108,6 +109,7 @@ def lexical_arrays(
     lexemes, counts = lexemes[order], counts[order]
     weights = counts * (k1 + 1) / (counts + np.repeat(np.asarray(norms, np.float64), sizes))
     scale = 10.0 ** (4 - np.floor(np.log10(weights)))
+    masks = np.repeat(np.broadcast_to(np.asarray(key_mask, np.int64), len(terms)), sizes)
     indices = (lexemes - 1).astype(">i4").tobytes()
     values = (np.round(weights * scale) / scale).astype(">f4").tobytes()
     vectors, start = [], 0
@@ -115,9 +117,7 @@ def lexical_arrays(
         head = struct.pack(">iii", dimensions, (end - start) // 4, 0)
         vectors.append(head + indices[start:end] + values[start:end])
         start = end
-    return LexicalArrays(
-        array(sparsevec_oid, vectors), int_array(ends), int_array(lexemes ^ key_mask)
-    )
+    return LexicalArrays(array(sparsevec_oid, vectors), int_array(ends), int_array(lexemes ^ masks))
 
 
 def _head(element_oid: int, count: int) -> bytes:

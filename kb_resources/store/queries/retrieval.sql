@@ -15,6 +15,20 @@ select state, passages, carried from kb.put_generations(%(version_key)s::bigint,
   %(average_length)s::real, %(ordinals)s::int[], %(bm)s::sparsevec[], %(ends)s::int[],
   %(keys)s::int[])
 
+-- name: version_scopes
+-- As version_scope, of several versions.
+select v.version_key, v.scope_id, l.analyzer, l.average_length, kb.scoped_key(v.scope_id, 0),
+  'sparsevec'::regtype::oid::bigint
+from kb.version v left join kb.lexicon l using (scope_id)
+where v.version_key = any (%(version_keys)s::bigint[])
+
+-- name: put_versions
+-- Publishes several versions, each with an outcome of its own; see migration 0026.
+select state, passages, carried, failure, message, hint from kb.put_versions(
+  %(version_keys)s::bigint[], %(valid_from)s::timestamptz[], %(readers)s::int[],
+  %(audiences)s::text[], %(model_keys)s::int[], %(analyzers)s::text[], %(averages)s::real[],
+  %(rows)s::int[], %(ordinals)s::int[], %(bm)s::sparsevec[], %(ends)s::int[], %(keys)s::int[])
+
 -- name: set_audiences
 select kb.set_audiences(%(document_key)s::bigint, %(audiences)s::text[])
 
