@@ -14,6 +14,7 @@ import dagster as dg
 
 from kb_assets.batch import JOB_NAME
 from kb_assets.pools import ensure_pools
+from kb_assets.workers import clear_up
 
 
 def batch_job() -> dg.JobDefinition:
@@ -45,6 +46,7 @@ def run_batch(
         reexecution: which steps of which run to do again, or None.
     """
     ensure_pools(instance)
+    clear_up(instance)
     return dg.execute_job(
         dg.reconstructable(batch_job),
         instance=instance,
@@ -60,6 +62,7 @@ def run_assets(
 ) -> dg.JobExecutionResult:
     """Materialise assets of one partition in this process, as the launchpad does."""
     ensure_pools(instance)
+    clear_up(instance)
     return dg.execute_job(
         dg.reconstructable(asset_job),
         instance=instance,

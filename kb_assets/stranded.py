@@ -10,8 +10,7 @@ import dagster as dg
 
 from kb_assets.batch import JOB_NAME, Priority, batch_request
 from kb_assets.doors import BATCH_TAG
-from kb_assets.workers import is_gone
-from kb_resources.bindings.events import bury_runs
+from kb_assets.workers import clear_up
 from kb_resources.stages.line import Line
 from kb_resources.stages.orchestration import Waiting, waiting_documents
 
@@ -36,7 +35,7 @@ def stranded_documents(
     context: dg.SensorEvaluationContext, line: dg.ResourceParam[Line]
 ) -> dg.SensorResult | dg.SkipReason:
     """Give stranded documents another run."""
-    for run_id in bury_runs(context.instance, is_gone):
+    for run_id in clear_up(context.instance):
         context.log.warning(f"Run {run_id} lost its worker.")
     waiting = waiting_documents(line, older_than_s=GRACE_S, max_tries=MAX_TRIES, limit=LIMIT)
     lost, left_behind = sort_out(context.instance, waiting)

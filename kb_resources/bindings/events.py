@@ -235,6 +235,27 @@ def was_launched(run: dg.DagsterRun) -> bool:
     return GRPC_INFO_TAG in run.tags
 
 
+def launched_process(instance: dg.DagsterInstance, run: dg.DagsterRun) -> tuple[int, float] | None:
+    """The process that a code server on this machine started for a run.
+
+    Returns:
+        Its process id, and when it said that it was there (seconds since the epoch); None where the
+        run was started otherwise, elsewhere, or where nothing was heard of it yet.
+    """
+    from dagster._core.storage.tags import GRPC_INFO_TAG
+
+    if "socket" not in json.loads(run.tags.get(GRPC_INFO_TAG, "{}")):
+        return None
+    engine = dg.DagsterEventType.ENGINE_EVENT
+    for record in instance.get_records_for_run(run.run_id, of_type=engine).records:
+        entry = record.event_log_entry
+        event = entry.dagster_event
+        pid = event.engine_event_data.metadata.get("pid") if event is not None else None
+        if pid is not None:
+            return int(str(pid.value)), entry.timestamp
+    return None
+
+
 def launch_backfill(
     instance: dg.DagsterInstance,
     repository: dg.RepositoryDefinition,

@@ -6,6 +6,7 @@ do; nothing outside that module imports `dagster._core`.
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,6 @@ import pytest
 
 from kb_resources.bindings.events import (
     Recorder,
-    bury_runs,
     keep_connections,
     launch_backfill,
     was_launched,
@@ -197,25 +197,79 @@ def test_a_backfill_asked_for_is_listed_once_with_title_and_documents(plant: Pla
 
 def test_a_run_whose_worker_is_gone_can_be_buried(plant: Plant) -> None:
     """Rests on `report_run_failed`. Broken: such runs stay open until `max_runtime_seconds`."""
-    from kb_assets.workers import WORKER_TAG, is_gone, this_worker
+    from kb_assets.workers import WORKER_TAG, clear_up, this_worker
 
     job = plant.defs.resolve_job_def("kb_batch")
-    config = {"scope": "acme"}
     host, _, created = this_worker().split()
     tags = {"alive": this_worker(), "dead": f"{host} 4000000 {created}", "elsewhere": "moon 1 1.0"}
     runs = {
         name: plant.instance.create_run_for_job(
-            job, run_config=config, tags={WORKER_TAG: tag}, status=dg.DagsterRunStatus.STARTED
+            job,
+            run_config={"scope": "acme"},
+            tags={WORKER_TAG: tag},
+            status=dg.DagsterRunStatus.STARTED,
         )
         for name, tag in tags.items()
     }
-    assert bury_runs(plant.instance, is_gone) == [runs["dead"].run_id]
+    # A repetition has the tags of the run that it repeats, and a worker of its own.
+    runs["again"] = plant.instance.create_run_for_job(
+        job,
+        run_config={"scope": "acme"},
+        tags={WORKER_TAG: tags["dead"]},
+        status=dg.DagsterRunStatus.STARTED,
+        parent_run_id=runs["dead"].run_id,
+        root_run_id=runs["dead"].run_id,
+    )
+    assert clear_up(plant.instance) == [runs["dead"].run_id]
     statuses = {name: plant.instance.get_run_by_id(run.run_id) for name, run in runs.items()}
     assert {name: run.status.value for name, run in statuses.items() if run} == {
         "alive": "STARTED",
         "dead": "FAILURE",
         "elsewhere": "STARTED",
+        "again": "STARTED",
     }
+
+
+def test_a_run_of_a_code_server_is_buried_with_its_worker_and_gives_its_slot_back(
+    plant: Plant,
+) -> None:
+    """Rests on the engine event with which a worker begins, and on the table of slots.
+
+    Broken: runs whose code server and worker were killed stay open, and their pool stays taken.
+    """
+    from dagster._core.events import EngineEventData
+
+    from kb_assets.pools import ensure_pools
+    from kb_assets.workers import clear_up
+
+    def begun(pid: int | None, where: str = '{"host": "localhost", "socket": "/code.sock"}') -> str:
+        run = plant.instance.create_run_for_job(
+            plant.defs.resolve_job_def("kb_batch"),
+            run_config={"scope": "acme"},
+            tags={".dagster/grpc_info": where},
+            status=dg.DagsterRunStatus.STARTED,
+        )
+        plant.instance.report_engine_event("Asked for", run)
+        if pid is not None:
+            there = EngineEventData.in_process(pid)
+            plant.instance.report_engine_event("Started process for run", run, there)
+        return run.run_id
+
+    def claims(run_id: str) -> bool:
+        storage = plant.instance.event_log_storage
+        return bool(storage.claim_concurrency_slot("kb_parse", run_id, "parse").is_claimed)
+
+    ensure_pools(plant.instance)
+    dead, living, silent = begun(4_000_000), begun(os.getpid()), begun(None)
+    elsewhere = begun(4_000_000, '{"host": "kb-code", "port": 4000}')
+    assert claims(dead)
+    assert not claims(living)
+    assert clear_up(plant.instance) == [dead]
+    assert claims(living)
+    assert clear_up(plant.instance) == []
+    assert not claims(silent)
+    statuses = [plant.instance.get_run_by_id(run_id) for run_id in (living, silent, elsewhere)]
+    assert {run.status.value for run in statuses if run} == {"STARTED"}
 
 
 def test_a_run_of_a_code_server_is_told_by_its_tag(plant: Plant, run: dg.DagsterRun) -> None:
