@@ -25,7 +25,7 @@ from kb_resources.lexical.stems import (
     stem,
 )
 from kb_resources.lexical.stopwords import is_stop_word, likely_languages
-from kb_resources.lexical.tokens import runs, token
+from kb_resources.lexical.tokens import AROUND_WORDS, runs, spaced, token
 
 DIMENSIONS = 1_000_000_000
 MAX_TERMS = 1_000
@@ -74,10 +74,14 @@ def _stems(word: str, language: str) -> list[str]:
     return [stem(form, language) for form in (word, *parts)]
 
 
+def _is_number(run: str) -> bool:
+    return run[0].isdecimal() and len(run) <= 8 and _NUMBERED.fullmatch(run) is not None
+
+
 def references(found: Sequence[str]) -> Iterator[str]:
     """A number with the word or sign before it: `§ 15a`, `Article 5`, `Table 3`."""
     for before, run in pairwise(found):
-        if not run[0].isdecimal() or len(run) > 8 or not _NUMBERED.fullmatch(run):
+        if not _is_number(run):
             continue
         if before[0] == "§":
             yield f"§\x1f{run.lower()}"
@@ -85,9 +89,49 @@ def references(found: Sequence[str]) -> Iterator[str]:
             yield f"{fold(before.lower())}\x1f{run.lower()}"
 
 
+@lru_cache(maxsize=65_536)
+def _numbered(piece: str) -> tuple[bool, tuple[str, ...]]:
+    """Whether a piece of text between spaces has a number in it, and its runs."""
+    found = tuple(runs(piece))
+    return any(map(_is_number, found)), found
+
+
 def _occurrences(text: str, language: str) -> dict[int, int]:
-    """How often each lexeme stands in a text; every different run is taken apart once."""
-    found = runs(visible(text))
+    """How often each lexeme stands in a text; every different run is taken apart once.
+
+    No run has a space in it, so a text's runs are those of what stands between its spaces, and most
+    of that is one word.
+    """
+    text = visible(text)
+    if not spaced(text):
+        return _of_runs(runs(text), language)
+    pieces = text.split()
+    counts: dict[int, int] = {}
+    numbers: dict[str, tuple[str, ...]] = {}
+    for piece, times in Counter(pieces).items():
+        word = piece.strip(AROUND_WORDS)
+        if word.isalpha():
+            for number in passage_lexemes(word, language):
+                counts[number] = counts.get(number, 0) + times
+            continue
+        has_number, found = _numbered(piece)
+        if has_number:
+            numbers[piece] = found
+        for run in found:
+            for number in passage_lexemes(run, language):
+                counts[number] = counts.get(number, 0) + times
+    if numbers:
+        for at in [k for k, piece in enumerate(pieces) if piece in numbers]:
+            found = numbers[pieces[at]]
+            earlier = (_numbered(pieces[k])[1] for k in range(at - 1, -1, -1))
+            before = next(filter(None, earlier), ())[-1:] if _is_number(found[0]) else ()
+            for reference in references((*before, *found)):
+                number = lexeme_number(reference)
+                counts[number] = counts.get(number, 0) + 1
+    return counts
+
+
+def _of_runs(found: Sequence[str], language: str) -> dict[int, int]:
     counts: dict[int, int] = {}
     for run, times in Counter(found).items():
         for number in passage_lexemes(run, language):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _CJK = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _UNSPACED = re.compile(f"[{_CJK}]")
@@ -26,15 +26,19 @@ _SPACED_RUN = re.compile(_words(r"[^\W_]") + "|§+")
 _CONNECTOR = re.compile("[-./_:@&+'’‑–,]+")
 _GROUPED_NUMBER = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
 _POSSESSIVE = re.compile(r"['’]s$", re.IGNORECASE)
-# Borders inside one run: aB, ABc, a1, 1a.
+# Borders inside one run: aB, ABc; and a1, 1a.
 _HUMP = re.compile(r"(?<=[^\W\d_A-ZА-Я])(?=[A-ZА-Я])|(?<=[A-ZА-Я])(?=[A-ZА-Я][^\W\d_A-ZА-Я])")
-_DIGIT_BORDER = re.compile(r"(?<=\d)(?=[^\W\d_])|(?<=[^\W\d_])(?=\d)")
+_LETTERS_OR_DIGITS = re.compile(r"\d+|[^\W\d_]+")
 _HAS_DIGIT = re.compile(r"\d")
+# Connectors between words of their own, and inside one word.
+_APART = re.compile("['’/–]")
+_JOINED = re.compile("['’‑-]")
+AROUND_WORDS = ".,;:!?()[]{}<>\"'«»„“”‘’‚‹›…*"
+"""Stripped off a piece of text between spaces, these leave its run, where that is letters alone."""
 _MAX_CHARS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One unit of a text.
 
     Attributes:
@@ -46,10 +50,14 @@ class Token:
     exact: tuple[str, ...] = ()
 
 
+def spaced(text: str) -> bool:
+    """Whether no part of a text is in a script without spaces."""
+    return text.isascii() or _UNSPACED.search(text) is None
+
+
 def runs(text: str) -> list[str]:
     """Runs of a text that `fold.visible` has cleaned, case kept, in reading order."""
-    spaced = text.isascii() or _UNSPACED.search(text) is None
-    found: list[str] = (_SPACED_RUN if spaced else _RUN).findall(text)
+    found: list[str] = (_SPACED_RUN if spaced(text) else _RUN).findall(text)
     return found
 
 
@@ -93,19 +101,21 @@ def _word(word: str) -> Token:
 
 
 def _compound(run: str) -> Token:
+    if run.isalnum():
+        return Token(*_mixed(run))
     words: list[str] = []
     exact: list[str] = []
     whole = run.lower()
-    if _GROUPED_NUMBER.fullmatch(run):
+    if run[0].isdecimal() and _GROUPED_NUMBER.fullmatch(run):
         return Token(exact=(whole, _CONNECTOR.sub("", whole)))
     if whole[-1] in "+#":
         exact.append(whole)
     parts = [part for part in _CONNECTOR.split(run.rstrip("+#")) if part]
     has_digit = _HAS_DIGIT.search(run) is not None
     if len(parts) > 1:
-        if has_digit or not re.search("['’/–]", run):
+        if has_digit or not _APART.search(run):
             exact.append(whole.replace("‑", "-"))
-        if not has_digit and re.search("['’‑-]", run):
+        if not has_digit and _JOINED.search(run):
             words.append(_CONNECTOR.sub("", whole))
     for part in parts:
         if part.isalpha():
@@ -113,8 +123,15 @@ def _compound(run: str) -> Token:
         elif part.isdigit():
             exact.append(part)
         else:
-            exact.append(part.lower())
-            pieces = _DIGIT_BORDER.split(part)
-            exact.extend(piece for piece in pieces if piece.isdigit() and len(piece) > 1)
-            words.extend(piece.lower() for piece in pieces if piece.isalpha() and len(piece) > 1)
+            spelled, written = _mixed(part)
+            words.extend(spelled)
+            exact.extend(written)
     return Token(tuple(dict.fromkeys(words)), tuple(dict.fromkeys(exact)))
+
+
+def _mixed(part: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Words in a part of letters and digits; and the part itself with the numbers in it."""
+    found = _LETTERS_OR_DIGITS.findall(part)
+    words = [piece.lower() for piece in found if piece.isalpha() and len(piece) > 1]
+    numbers = [piece for piece in found if piece.isdigit() and len(piece) > 1]
+    return tuple(dict.fromkeys(words)), tuple(dict.fromkeys((part.lower(), *numbers)))

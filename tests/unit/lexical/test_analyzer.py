@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb_resources.lexical import ANALYZER_VERSION, analyze, analyze_query, names_identifier
+from kb_resources.lexical import (
+    ANALYZER_VERSION,
+    analyze,
+    analyze_query,
+    analyzer,
+    fold,
+    names_identifier,
+    tokens,
+)
 from kb_resources.lexical.analyzer import DIMENSIONS, MAX_TERMS, QUERY_TERMS, lexeme_number
 
 
@@ -186,3 +195,27 @@ def test_unicode_form_and_case_make_no_difference_to_words(text: str) -> None:
     composed = unicodedata.normalize("NFC", text)
     decomposed = unicodedata.normalize("NFD", text)
     assert analyze(composed, "en").terms == analyze(decomposed, "en").terms
+
+
+PIECES = (
+    *("Art.", "5", "(5)", "§", "§5", "15a,", "Abs.\u00a02", "—", "e-mail", "word", "(word),", "C#"),
+    *("INV-2024/0815.", "O’Brien’s", "«слово»", "Đorđe", "1.000,5", "x5y1", "…", "'", "a_b"),
+)
+BY_RUNS = st.lists(st.sampled_from(PIECES) | st.text(max_size=6), max_size=30)
+
+
+@given(
+    BY_RUNS, st.sampled_from([" ", "\n", "\u00a0", ""]), st.sampled_from(["en", "de", "sr", "xx"])
+)
+def test_a_text_has_the_lexemes_of_its_runs_in_the_order_of_its_runs(
+    parts: list[str], between: str, language: str
+) -> None:
+    text = between.join(parts)
+    expected = analyzer._of_runs(tokens.runs(fold.visible(text)), language)
+    assert list(analyzer._occurrences(text, language).items()) == list(expected.items())
+
+
+def test_no_space_and_nothing_stripped_off_a_word_is_part_of_a_run() -> None:
+    between = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
+    assert [c for c in (*between, *tokens.AROUND_WORDS) if tokens.runs(c)] == []
+    assert [c for c in between if tokens.runs(f"a{c}b") != ["a", "b"]] == []
