@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from kb_resources.lexical.compounds import german_parts
 from kb_resources.lexical.fold import fold, is_cyrillic, visible
@@ -89,11 +90,30 @@ def references(found: Sequence[str]) -> Iterator[str]:
             yield f"{fold(before.lower())}\x1f{run.lower()}"
 
 
+class _Piece(NamedTuple):
+    """What stands between two spaces and is not one word.
+
+    Attributes:
+        runs: its runs.
+        number: the first of them where it may number the word before, else empty.
+        references: lexeme numbers of the references inside it.
+    """
+
+    runs: tuple[str, ...]
+    number: str
+    references: tuple[int, ...]
+
+
 @lru_cache(maxsize=65_536)
-def _numbered(piece: str) -> tuple[bool, tuple[str, ...]]:
-    """Whether a piece of text between spaces has a number in it, and its runs."""
+def _piece(piece: str) -> _Piece:
     found = tuple(runs(piece))
-    return any(map(_is_number, found)), found
+    number = found[0] if found and _is_number(found[0]) else ""
+    return _Piece(found, number, tuple(map(lexeme_number, references(found))))
+
+
+@lru_cache(maxsize=65_536)
+def _reference(before: str, number: str) -> tuple[int, ...]:
+    return tuple(map(lexeme_number, references((before, number))))
 
 
 def _occurrences(text: str, language: str) -> dict[int, int]:
@@ -107,27 +127,32 @@ def _occurrences(text: str, language: str) -> dict[int, int]:
         return _of_runs(runs(text), language)
     pieces = text.split()
     counts: dict[int, int] = {}
-    numbers: dict[str, tuple[str, ...]] = {}
+    referring: list[int] = []
     for piece, times in Counter(pieces).items():
         word = piece.strip(AROUND_WORDS)
         if word.isalpha():
-            for number in passage_lexemes(word, language):
-                counts[number] = counts.get(number, 0) + times
+            for lexeme in passage_lexemes(word, language):
+                counts[lexeme] = counts.get(lexeme, 0) + times
             continue
-        has_number, found = _numbered(piece)
-        if has_number:
-            numbers[piece] = found
+        found, number, inside = _piece(piece)
         for run in found:
-            for number in passage_lexemes(run, language):
-                counts[number] = counts.get(number, 0) + times
-    if numbers:
-        for at in [k for k, piece in enumerate(pieces) if piece in numbers]:
-            found = numbers[pieces[at]]
-            earlier = (_numbered(pieces[k])[1] for k in range(at - 1, -1, -1))
-            before = next(filter(None, earlier), ())[-1:] if _is_number(found[0]) else ()
-            for reference in references((*before, *found)):
-                number = lexeme_number(reference)
-                counts[number] = counts.get(number, 0) + 1
+            for lexeme in passage_lexemes(run, language):
+                counts[lexeme] = counts.get(lexeme, 0) + times
+        if number or inside:
+            at = -1
+            for _ in range(times):
+                at = pieces.index(piece, at + 1)
+                referring.append(at)
+    for at in sorted(referring):
+        _, number, inside = _piece(pieces[at])
+        before = at
+        while number and before:
+            before -= 1
+            if earlier := _piece(pieces[before]).runs:
+                inside = _reference(earlier[-1], number) + inside
+                break
+        for lexeme in inside:
+            counts[lexeme] = counts.get(lexeme, 0) + 1
     return counts
 
 
