@@ -139,8 +139,8 @@ def check_storable(edition: Edition) -> None:
     Raises:
         InputError: with code `unstorable`.
     """
-    texts = [edition.body, edition.title, edition.origin]
-    texts += [text for chunk in edition.chunks for text in (chunk.context, *chunk.heading_path)]
+    texts = {edition.body, edition.title, edition.origin}
+    texts.update(text for chunk in edition.chunks for text in (chunk.context, *chunk.heading_path))
     if any(storable(text) != text for text in texts):
         raise InputError(
             f"{edition.document_id!r} holds U+0000 or lone surrogates.",

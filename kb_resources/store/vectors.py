@@ -74,7 +74,7 @@ def stage_known(conn: Conn, version_key: int, model_key: int) -> list[str]:
     given = {"version_key": version_key, "model_key": model_key}
     conn.execute(sql("stage_known"), given)
     rows = conn.execute(sql("missing_hashes"), given).fetchall()
-    return [embed_hash for (embed_hash,) in rows]
+    return list(dict.fromkeys(embed_hash for (embed_hash,) in rows))
 
 
 def stage_vectors(

@@ -63,7 +63,7 @@ def array(element_oid: int, items: Sequence[bytes]) -> Received:
     return Received(_head(element_oid, len(items)) + b"".join(sized))
 
 
-def int_array(values: NDArray[np.int64]) -> Received:
+def int_array(values: NDArray[np.int64] | Sequence[int]) -> Received:
     """`int[]` of numbers that fit; one dimension."""
     import numpy as np
 

@@ -126,12 +126,13 @@ order by c.embed_hash, p.passage_key
 on conflict do nothing
 
 -- name: missing_hashes
--- Embedded texts of the version's staged chunks that have no staged vector, in order of the text.
+-- Embedded texts of the version's staged chunks that have no staged vector, in order of the text; one
+-- that occurs twice comes twice.
 select c.embed_hash from kb.staged_chunk c
 where c.version_key = %(version_key)s and not exists (
   select 1 from kb.staged_vector s where s.version_key = c.version_key
     and s.model_key = %(model_key)s and s.embed_hash = c.embed_hash offset 0)
-group by c.embed_hash order by min(c.ordinal)
+order by c.ordinal
 
 -- name: drop_staged_vectors
 delete from kb.staged_vector
