@@ -108,6 +108,19 @@ def test_documents_beyond_help_do_not_starve_thosebehind_them(
     assert plant.line.batch(str(request.run_key)) == [behind]
 
 
+def test_a_slot_that_a_killed_worker_held_does_not_keep_the_next_run_waiting(plant: Plant) -> None:
+    """Without a daemon too: `kb ingest` alone would wait for it forever."""
+    from kb_assets.pools import ensure_pools
+
+    [key] = plant.register(houses(1))
+    killed = start_run(plant, "none", dg.DagsterRunStatus.FAILURE)
+    ensure_pools(plant.instance)
+    storage = plant.instance.event_log_storage
+    assert storage.claim_concurrency_slot("kb_parse", killed.run_id, "parse").is_claimed
+    assert plant.batch([key]).success
+    assert plant.states([key]) == {str(key): "indexed"}
+
+
 def test_the_stage_in_which_a_worker_was_killed_is_the_one_that_turns_red(plant: Plant) -> None:
     """A killed worker writes nothing more; the failure sensor colours what it left."""
     from kb_assets.run_failure import color_unfinished

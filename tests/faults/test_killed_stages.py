@@ -204,10 +204,11 @@ def test_a_stage_killed_at_any_moment_leaves_one_version_and_converges(
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.requirement("O-10", "B-28")
+@pytest.mark.parametrize("seed", [1, 2, 3], ids="seed{}".format)
 @pytest.mark.parametrize("stage", _STAGES, ids=str)
 def test_a_stage_killed_at_fifty_moments_by_three_seeds(
-    bench: Bench, victims: Victims, stage: Stage
+    bench: Bench, victims: Victims, stage: Stage, seed: int
 ) -> None:
-    killed = kill_at(bench, victims, 50, (1, 2, 3), (stage,))
-    print(f"killed, of 150: {killed}")
-    assert killed[stage] >= 135, killed
+    killed = kill_at(bench, victims, 50, (seed,), (stage,))
+    print(f"killed, of 50: {killed}")
+    assert killed[stage] >= 45, killed
