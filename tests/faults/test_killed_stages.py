@@ -11,7 +11,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -88,9 +88,10 @@ class Victims:
         )
         assert self._hear() == "ready"
 
-    def run(self, key: DocumentKey, stage: Stage, at: int | None) -> str:
+    def run(self, keys: Sequence[DocumentKey], stage: Stage, at: int | None) -> str:
         assert self._process.stdin is not None
-        asked = {"scope": key.scope, "document_id": key.document_id, "stage": stage, "at": at}
+        ids = [key.document_id for key in keys]
+        asked = {"scope": keys[0].scope, "document_ids": ids, "stage": stage, "at": at}
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
         return self._hear()
@@ -158,27 +159,37 @@ def moments(calls: int, count: int, seeded: random.Random) -> list[int]:
 
 
 def kill_at(
-    bench: Bench, victims: Victims, points: int, seeds: tuple[int, ...], stages: tuple[Stage, ...]
+    bench: Bench,
+    victims: Victims,
+    points: int,
+    seeds: tuple[int, ...],
+    stages: tuple[Stage, ...],
+    together: int = 1,
 ) -> dict[str, int]:
     """Kill stages at `points` moments a seed; returns how many victims were killed, by stage.
 
-    One document more than that lives: it tells how many calls the stage makes.
+    A victim has `together` documents. One more than that many lives: it tells how many calls the
+    stage makes.
     """
-    twin = Trial(bench, "twin", points + 1)
+    count = (points + 1) * together
+    twin = Trial(bench, "twin", count)
     bench.line.run_all(twin.keys)
     second, kept = twin.look(), twin.kept()
-    assert [row[1] for row in twin.first] == [1] * (points + 1)
-    assert [row[1] for row in second] == [2] * (points + 1)
+    assert [row[1] for row in twin.first] == [1] * count
+    assert [row[1] for row in second] == [2] * count
     killed = dict.fromkeys(map(str, stages), 0)
     for stage, seed in product(stages, seeds):
         seeded = random.Random(f"{stage}{seed}")
-        trial = Trial(bench, f"{stage}-{seed}", points + 1)
+        trial = Trial(bench, f"{stage}-{seed}", count)
         trial.run_until(stage)
-        counted = victims.run(trial.keys[0], stage, None)
+        living, *dying = [
+            trial.keys[start : start + together] for start in range(0, count, together)
+        ]
+        counted = victims.run(living, stage, None)
         assert counted.startswith("done "), counted
         at_calls = moments(int(counted.split()[1]), points, seeded)
-        for key, at in zip(trial.keys[1:], at_calls, strict=True):
-            said = victims.run(key, stage, at)
+        for keys, at in zip(dying, at_calls, strict=True):
+            said = victims.run(keys, stage, at)
             # A stage that makes a few calls less than when they were counted ends first.
             assert said == "killed" or said.startswith("done"), said
             killed[stage] += said == "killed"
@@ -197,7 +208,7 @@ def test_a_stage_killed_at_any_moment_leaves_one_version_and_converges(
     bench: Bench, victims: Victims
 ) -> None:
     stages = (Stage.ACQUIRE, Stage.SCAN, Stage.EMBED, Stage.INDEX)
-    killed = kill_at(bench, victims, 2, (1,), stages)
+    killed = kill_at(bench, victims, 2, (1,), stages, together=2)
     assert all(number >= 1 for number in killed.values()), killed
 
 
@@ -212,3 +223,17 @@ def test_a_stage_killed_at_fifty_moments_by_three_seeds(
     killed = kill_at(bench, victims, 50, (seed,), (stage,))
     print(f"killed, of 50: {killed}")
     assert killed[stage] >= 45, killed
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.requirement("O-10", "B-28")
+@pytest.mark.parametrize("seed", [1, 2, 3], ids="seed{}".format)
+@pytest.mark.parametrize("stage", _STAGES, ids=str)
+def test_a_stage_killed_over_several_documents_at_once(
+    bench: Bench, victims: Victims, stage: Stage, seed: int
+) -> None:
+    """A stage may take several in one transaction, or leave some done and some not."""
+    killed = kill_at(bench, victims, 17, (seed,), (stage,), together=4)
+    print(f"killed, of 17: {killed}")
+    assert killed[stage] >= 15, killed

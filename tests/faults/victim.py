@@ -1,9 +1,9 @@
-"""Runs one stage over one document in a process that kills itself at a chosen moment.
+"""Runs one stage over documents in a process that kills itself at a chosen moment.
 
 Usage: `python victim.py`, settings in the environment; a JSON object a line on standard input:
-`{"scope", "document_id", "stage", "at"}`. It answers `killed`, `done N` (N calls were made, so that
-moments can be chosen) or `failed CODE`. `at` counts the calls that the stage's thread makes, of
-Python and of C functions alike: a moment lies before each statement, each file operation, each
+`{"scope", "document_ids", "stage", "at"}`. It answers `killed`, `done N` (N calls were made, so
+that moments can be chosen) or `failed CODE`. `at` counts the calls that the stage's thread makes,
+of Python and of C functions alike: a moment lies before each statement, each file operation, each
 step of a computation. The process that dies is forked from one that has modules and model loaded.
 """
 
@@ -35,11 +35,12 @@ class Fuse:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(scope: str, document_id: str, stage: str, at: int | None) -> int:
+def run(scope: str, document_ids: list[str], stage: str, at: int | None) -> int:
     """The stage under a fuse; returns the number of its calls."""
     fuse = Fuse(at)
     with open_line(load_settings(), actor="victim") as line:
-        outcomes = line.run_stage(Stage(stage), [DocumentKey(scope, document_id)])
+        keys = [DocumentKey(scope, document_id) for document_id in document_ids]
+        outcomes = line.run_stage(Stage(stage), keys)
         sys.setprofile(fuse)
         try:
             found = list(outcomes)
