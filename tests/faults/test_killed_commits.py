@@ -1,8 +1,9 @@
 """PostgreSQL killed in the middle of commits, all of it at once: nothing acknowledged is lost.
 
 Two clients publish editions without pause. The first one's commit is let through to the server, and
-a seeded moment later every process of the server is killed. What a client was told is done must be
-there after the restart; what it was not told may be there, but whole.
+a seeded moment later, within about the time that a commit takes, every process of the server is
+killed. What a client was told is done must be there after the restart; what it was not told may be
+there, but whole.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import contextlib
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
@@ -24,6 +28,7 @@ from kb_resources.store.migrate import migrate
 from kb_resources.store.server import EmbeddedServer
 from tests.contract import putter
 from tests.contract.test_crash import tapped
+from tests.contract.wiretap import Wiretap
 from tests.integration.test_server_recovery import SAFE, postgres_processes
 
 _DIGESTS = """
@@ -78,9 +83,15 @@ class Client:
         self._process.stdout.close()
 
 
-def kill_all(server: EmbeddedServer) -> None:
+def processes_of(server: EmbeddedServer) -> list[psutil.Process]:
+    """The postmaster, which starts no more once it is dead, and then those that it started."""
+    [postmaster] = postgres_processes(server)
+    return [postmaster, *postmaster.children()]
+
+
+def kill_all(processes: Sequence[psutil.Process]) -> None:
     """As a power cut: no process of the server gets to do anything more."""
-    for process in postgres_processes(server):
+    for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)
 
@@ -113,9 +124,11 @@ def kill_commits(server: EmbeddedServer, rounds: int, seed: int) -> tuple[int, i
             tap.arm(None)
             assert first.put()
             messages = tap.disarm()
+            commit_s = statistics.median(_time_commit(tap, first, messages) for _ in range(5))
             for _ in range(rounds):
-                delay_s = seeded.uniform(0.0, 0.01)
-                timer = threading.Timer(delay_s, kill_all, [server])
+                delay_s = seeded.uniform(0.0, 1.5 * commit_s)
+                # Those found now: looking for them takes longer than a commit.
+                timer = threading.Timer(delay_s, kill_all, [processes_of(server)])
                 tap.arm(messages, timer.start)  # the last message is the commit
                 over = threading.Event()
                 busy = threading.Thread(target=_put_until, args=(beside, over))
@@ -137,6 +150,16 @@ def kill_commits(server: EmbeddedServer, rounds: int, seed: int) -> tuple[int, i
             beside.end()
     assert len(beside.acknowledged) >= rounds
     return told, len(first.acknowledged) + len(beside.acknowledged)
+
+
+def _time_commit(tap: Wiretap, client: Client, messages: int) -> float:
+    """Seconds from a put's last message to its answer."""
+    sent_s: list[float] = []
+    tap.arm(messages, lambda: sent_s.append(time.perf_counter()))
+    assert client.put()
+    answered_s = time.perf_counter()
+    tap.disarm()
+    return answered_s - sent_s[0] if sent_s else 0.0
 
 
 def _put_until(client: Client, over: threading.Event) -> None:
