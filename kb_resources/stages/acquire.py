@@ -9,6 +9,8 @@ scan.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from kb_resources.acquire import Acquired
 from kb_resources.acquire.stored import stored_digest
@@ -25,14 +27,61 @@ from kb_resources.model import (
 from kb_resources.scan import name_texts
 from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
-from kb_resources.store import documents, staging, versions
+from kb_resources.stages.common import Made
+from kb_resources.stages.group import BYTES, DOCUMENTS, WORK_S, Outcome
+from kb_resources.store import documents, versions
 from kb_resources.store.documents import Conn, DocumentRow
 
 STAGE = Stage.ACQUIRE
 
 
-def run(caps: Capabilities, row: DocumentRow) -> StageReport:
-    """Acquire one document."""
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A document whose bytes are to be stored."""
+
+    row: DocumentRow
+    got: Acquired
+    settled: str
+    read_s: float
+
+
+def run_many(
+    caps: Capabilities, rows: Sequence[DocumentRow], should_stop: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[DocumentRow, Outcome]]:
+    """Acquire documents, in groups; one answer each.
+
+    Raises:
+        UnavailableError: a service is away. What was read until then is stored and answered.
+    """
+    held: list[_Read] = []
+    since = time.perf_counter()
+    away: UnavailableError | None = None
+    for row in rows:
+        if should_stop():
+            break
+        try:
+            found = _look(caps, row)
+        except UnavailableError as error:
+            away = error
+            break
+        except Exception as error:  # noqa: BLE001 - one document's error stops no other
+            yield row, error
+            continue
+        if isinstance(found, StageReport):
+            yield row, found
+            continue
+        held.append(found)
+        waited = time.perf_counter() - since > WORK_S
+        if len(held) >= DOCUMENTS or waited or sum(each.got.size_bytes for each in held) > BYTES:
+            yield from _store_all(caps, held)
+            held, since = [], time.perf_counter()
+    yield from _store_all(caps, held)
+    if away is not None:
+        raise away
+
+
+def _look(caps: Capabilities, row: DocumentRow) -> StageReport | _Read:
+    """The bytes of a source, or the answer where there is nothing to store."""
     started = time.perf_counter()
     if row.state in GONE:
         # Only a decision brings it back (`removal.restore`), not that its source is still there.
@@ -54,16 +103,64 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
             details={"digest": got.digest},
         )
     caps.count("acquired")
-    with caps.database.transaction("pipeline") as conn:
-        documents.lock(conn, row.document_key)
-        row = documents.load_one(conn, row.key)
-        first = documents.same_bytes(conn, row, got.digest) if row.latest_version is None else None
-        if first is not None and _names_pass(caps, row, got):
-            return _duplicate(conn, caps, row, got, first, settled, started)
-        # Under the lock on the bytes: an erasure or purge that deletes them is over, or waits.
-        documents.lock_bytes(conn, row, got.digest)
-        caps.blobs(row.scope).put(got.data)
-        return _new_version(conn, caps, row, got, settled, started)
+    return _Read(row, got, settled, time.perf_counter() - started)
+
+
+def _store_all(caps: Capabilities, read: Sequence[_Read]) -> Iterator[tuple[DocumentRow, Outcome]]:
+    """Together, but for those that bring the same bytes: each of them sees the one before."""
+    going = list(read)
+    while going:
+        seen: set[tuple[int, str]] = set()
+        together: list[_Read] = []
+        later: list[_Read] = []
+        for each in going:
+            bytes_of = (each.row.scope_id, each.got.digest)
+            (later if bytes_of in seen or later else together).append(each)
+            seen.add(bytes_of)
+        outcomes = _stored(caps, together)
+        for each in together:
+            yield each.row, outcomes[each.row.document_key]
+        going = later
+
+
+def _stored(caps: Capabilities, read: Sequence[_Read]) -> dict[int, Outcome]:
+    try:
+        with caps.database.transaction("pipeline") as conn:
+            return _store(conn, caps, read)
+    except UnavailableError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one document's error stops no other
+        if len(read) == 1:
+            return {read[0].row.document_key: error}
+        alone = (_stored(caps, [each]) for each in read)
+        return {key: outcome for outcomes in alone for key, outcome in outcomes.items()}
+
+
+def _store(conn: Conn, caps: Capabilities, read: Sequence[_Read]) -> dict[int, Outcome]:
+    started = time.perf_counter()
+    documents.lock_many(conn, [each.row.document_key for each in read])
+    now = {row.key: row for row in documents.load(conn, [each.row.key for each in read])}
+    outcomes: dict[int, Outcome] = {
+        each.row.document_key: documents.no_document(each.row.key)
+        for each in read
+        if each.row.key not in now
+    }
+    read = [replace(each, row=now[each.row.key]) for each in read if each.row.key in now]
+    # Under the lock on the bytes: an erasure or purge that deletes them is over, or waits.
+    documents.lock_bytes(conn, [(each.row.scope_id, each.got.digest) for each in read])
+    asking = {
+        each.row.document_key: each.got.digest for each in read if each.row.latest_version is None
+    }
+    first = documents.same_bytes(conn, asking) if asking else {}
+    new: list[_Read] = []
+    for each in read:
+        found = first.get(each.row.document_key)
+        if found is not None and _names_pass(caps, each.row, each.got):
+            outcomes[each.row.document_key] = _duplicate(conn, caps, each, found)
+        else:
+            caps.blobs(each.row.scope).put(each.got.data)
+            new.append(each)
+    return outcomes | (_new_versions(conn, caps, new, started) if new else {})
 
 
 def has_work(caps: Capabilities, row: DocumentRow) -> bool:
@@ -125,26 +222,21 @@ def _names_pass(caps: Capabilities, row: DocumentRow, got: Acquired) -> bool:
     return result.verdict is Verdict.CLEAN
 
 
-def _duplicate(
-    conn: Conn,
-    caps: Capabilities,
-    row: DocumentRow,
-    got: Acquired,
-    first: tuple[int, str],
-    settled: str,
-    started: float,
-) -> StageReport:
+def _duplicate(conn: Conn, caps: Capabilities, read: _Read, first: tuple[int, str]) -> StageReport:
+    row, got = read.row, read.got
     reason = f"Same bytes and readers as {first[1]}; search finds that one."
     documents.set_state(
-        conn, row, DocumentState.DUPLICATE, reason, settled=settled, duplicate_of=first[0]
+        conn, row, DocumentState.DUPLICATE, reason, settled=read.settled, duplicate_of=first[0]
     )
     documents.append_lifecycle(
         conn, row, "duplicate", actor=caps.actor, version=None, first=first[1], digest=got.digest
     )
-    return common.report(
-        STAGE,
-        row,
-        started,
+    return StageReport(
+        stage=STAGE,
+        scope=row.scope,
+        document_id=row.document_id,
+        version=row.latest_version,
+        duration_s=read.read_s,
         state=DocumentState.DUPLICATE,
         reason=reason,
         counts={"bytes": got.size_bytes},
@@ -152,53 +244,41 @@ def _duplicate(
     )
 
 
-def _new_version(
-    conn: Conn, caps: Capabilities, row: DocumentRow, got: Acquired, settled: str, started: float
-) -> StageReport:
-    before = row.latest_version
-    _, number, new = versions.add(
+def _new_versions(
+    conn: Conn, caps: Capabilities, read: Sequence[_Read], started: float
+) -> dict[int, Outcome]:
+    added = versions.add_many(
         conn,
-        row,
-        digest=got.digest,
-        media_type=got.media_type,
-        size_bytes=got.size_bytes,
-        name=got.name,
+        [
+            versions.NewBytes(
+                each.row, each.got.digest, each.got.media_type, each.got.size_bytes, each.got.name
+            )
+            for each in read
+        ],
     )
-    woken = documents.wake_duplicates(conn, row) if before not in (None, number) else []
-    row = documents.load_one(conn, row.key)
-    if new or before != number:
-        documents.append_lifecycle(
-            conn,
-            row,
-            "acquired" if new else "source_reverted",
-            actor=caps.actor,
-            version=number,
-            digest=got.digest,
+    events: list[documents.Event] = []
+    made: list[Made] = []
+    for each in read:
+        row, got = each.row, each.got
+        version_key, number, new = added[row.document_key]
+        before = row.latest_version
+        woken = documents.wake_duplicates(conn, row) if before not in (None, number) else []
+        row = replace(
+            row, version_key=version_key, latest_version=number, state=DocumentState.PENDING.value
         )
-    made = common.report(
-        STAGE,
-        row,
-        started,
-        version=number,
-        counts={"bytes": got.size_bytes},
-        details={
+        if new or before != number:
+            name = "acquired" if new else "source_reverted"
+            events.append(documents.Event(row, name, number, {"digest": got.digest}))
+        details = {
             "digest": got.digest,
             "media_type": got.media_type,
             "name": got.name,
             "new_version": new,
             "woken_duplicates": woken,
-        },
-    )
-    staging.save_result(
-        conn,
-        row,
-        STAGE,
-        fingerprint=settled,
-        output=got.digest,
-        state=None,
-        reason="",
-        counts=made.counts,
-        details=made.details,
-        duration_s=made.duration_s,
-    )
-    return made
+        }
+        made.append(Made(row, each.settled, got.digest, {"bytes": got.size_bytes}, details))
+    documents.append_events(conn, events, actor=caps.actor)
+    share = (time.perf_counter() - started) / len(read)
+    for each, one in zip(read, made, strict=True):
+        one.duration_s = each.read_s + share
+    return {**common.finish_all(conn, caps, STAGE, made)}

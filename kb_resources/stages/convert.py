@@ -60,9 +60,9 @@ def run(caps: Capabilities, row: DocumentRow, judge: Judge) -> StageReport:
     started = time.perf_counter()
     asking: Asking[Converter] = caps.asking[STAGE]
     if not row.cleared:
-        return common.not_cleared(STAGE, row, started)
+        return common.not_cleared(STAGE, row)
     if common.converted_otherwise(caps, row):
-        return common.of_another_model(STAGE, row, started)
+        return common.of_another_model(STAGE, row)
     if row.converted_by == asking.name:
         mark = fingerprint(row.body_digest, asking.name)
         if known := common.known_result(caps, row, STAGE, mark):

@@ -47,7 +47,7 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
     started = time.perf_counter()
     asking: Asking[Enricher] = caps.asking[STAGE]
     if not row.cleared:
-        return common.not_cleared(STAGE, row, started)
+        return common.not_cleared(STAGE, row)
     barred = not outward.may_leave(caps, row, asking.at)
     mark = fingerprint(row.body_digest, row.title, asking.name, barred)
     if known := common.known_result(caps, row, STAGE, mark):

@@ -25,16 +25,19 @@ from kb_resources.model import (
     Stage,
     StageReport,
 )
-from kb_resources.stages import common, facts, health
+from kb_resources.stages import common, facts, group, health
 from kb_resources.stages.capabilities import Capabilities
-from kb_resources.stages.request import IngestRequest, register
+from kb_resources.stages.request import IngestRequest, register, register_all
 from kb_resources.store import documents, selections, staging
 from kb_resources.store.documents import DocumentRow
 
 _IN_PROGRESS = (DocumentState.PENDING, DocumentState.INDEXED)
 
 StageOutcome = StageReport | Exception
-_Run = Callable[[Capabilities, DocumentRow], StageReport]
+_Run = Callable[
+    [Capabilities, Sequence[DocumentRow], Callable[[], bool]],
+    Iterator[tuple[DocumentRow, StageOutcome]],
+]
 
 
 def _never() -> bool:
@@ -43,11 +46,38 @@ def _never() -> bool:
 
 def _runner(stage: AnyStage) -> _Run:
     """What runs a stage; its module is imported with the first document that comes to it."""
-    run = importlib.import_module(f"kb_resources.stages.{stage.value}").run
-    if stage is ModelStage.CONVERT:
+    module = importlib.import_module(f"kb_resources.stages.{stage.value}")
+    if isinstance(stage, ModelStage):
         # What a model wrote goes through the scan before it goes on.
-        run = partial(run, judge=_runner(Stage.SCAN))
-    return cast("_Run", run)
+        judged = {"judge": _judge} if stage is ModelStage.CONVERT else {}
+        return partial(_each, partial(module.run, **judged))
+    if stage in (Stage.ACQUIRE, Stage.EMBED):
+        return cast("_Run", module.run_many)
+    return partial(group.run, module.STEP)
+
+
+def _judge(caps: Capabilities, row: DocumentRow) -> StageReport:
+    from kb_resources.stages import scan
+
+    return group.run_one(scan.STEP, caps, row)
+
+
+def _each(
+    run: Callable[[Capabilities, DocumentRow], StageReport],
+    caps: Capabilities,
+    rows: Sequence[DocumentRow],
+    should_stop: Callable[[], bool],
+) -> Iterator[tuple[DocumentRow, StageOutcome]]:
+    """A model is asked about one document at a time."""
+    for row in rows:
+        if should_stop():
+            return
+        try:
+            yield row, run(caps, row)
+        except UnavailableError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one document's error stops no other
+            yield row, error
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +106,7 @@ class Line:
     def register_many(self, requests: Sequence[IngestRequest]) -> list[DocumentKey]:
         """Write several requests in one transaction: all of them or none."""
         with self.capabilities.database.transaction("pipeline") as conn:
-            return [register(conn, request, self.languages) for request in requests]
+            return register_all(conn, requests, self.languages)
 
     def rows(self, keys: Sequence[DocumentKey]) -> list[DocumentRow]:
         """Where the documents stand now."""
@@ -165,11 +195,8 @@ class Line:
         if stage is Stage.EMBED:
             yield from self._embed(rows, should_stop)
             return
-        run = _runner(stage)
-        for row in rows:
-            if should_stop():
-                return
-            yield row.key, self._attempt(stage, run, row)
+        for row, outcome in _runner(stage)(self.capabilities, rows, should_stop):
+            yield row.key, self._outcome(stage, row, outcome)
 
     def run_all(
         self,
@@ -211,21 +238,16 @@ class Line:
         self, rows: Sequence[DocumentRow], should_stop: Callable[[], bool]
     ) -> Iterator[tuple[DocumentKey, StageOutcome]]:
         """One broken document must not cost its group: then each goes on its own."""
-        from kb_resources.stages import embed
-
         answered: set[DocumentKey] = set()
         try:
-            for row, outcome in embed.run_many(self.capabilities, rows, should_stop):
+            for row, outcome in _runner(Stage.EMBED)(self.capabilities, rows, should_stop):
                 answered.add(row.key)
-                if isinstance(outcome, Exception):
-                    yield row.key, self._ended(Stage.EMBED, row, outcome)
-                else:
-                    yield row.key, outcome
+                yield row.key, self._outcome(Stage.EMBED, row, outcome)
             return
         except UnavailableError:
             if len(rows) == 1:
                 raise
-        except Exception as error:  # noqa: BLE001 - as in `_attempt`
+        except Exception as error:  # noqa: BLE001 - as in `_each`
             if len(rows) == 1:
                 yield rows[0].key, self._ended(Stage.EMBED, rows[0], error)
                 return
@@ -233,13 +255,8 @@ class Line:
             if row.key not in answered and not should_stop():
                 yield from self._embed([row], should_stop)
 
-    def _attempt(self, stage: AnyStage, run: _Run, row: DocumentRow) -> StageOutcome:
-        try:
-            return run(self.capabilities, row)
-        except UnavailableError:
-            raise
-        except Exception as error:  # noqa: BLE001 - one document's error stops no other
-            return self._ended(stage, row, error)
+    def _outcome(self, stage: AnyStage, row: DocumentRow, outcome: StageOutcome) -> StageOutcome:
+        return self._ended(stage, row, outcome) if isinstance(outcome, Exception) else outcome
 
     def _ended(self, stage: AnyStage, row: DocumentRow, error: Exception) -> StageOutcome:
         if isinstance(error, ConflictError):

@@ -6,7 +6,7 @@ Belongs here: the request, defaults of a new scope, expanding folders. What does
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -56,20 +56,46 @@ class IngestRequest:
 
 
 def register(conn: Conn, request: IngestRequest, languages: Sequence[str]) -> DocumentKey:
-    """Write the request into the ledger.
+    """`register_all` for one request."""
+    return register_all(conn, [request], languages)[0]
+
+
+def register_all(
+    conn: Conn, requests: Sequence[IngestRequest], languages: Sequence[str]
+) -> list[DocumentKey]:
+    """Write requests into the ledger; the documents' keys, in order.
 
     Args:
         conn: inside a transaction of the pipeline role.
-        request: what to ingest.
+        requests: what to ingest.
         languages: languages that a scope made now accepts.
 
     Raises:
         InputError: a name does not fit, the time has no zone, or it would supersede itself.
         PolicyError: the id names a document that the caller may not read (`document_id_refused`).
     """
-    scope = documents.ensure_scope(
-        conn, validate_scope(request.scope), {"languages": sorted(languages)}
-    )
+    scopes: dict[str, documents.ScopeRow] = {}
+    asked: list[documents.Registration] = []
+    for request in requests:
+        name = validate_scope(request.scope)
+        if name not in scopes:
+            scopes[name] = documents.ensure_scope(conn, name, {"languages": sorted(languages)})
+        asked.append(_checked(request, scopes[name]))
+    if all(each.readers is None for each in asked):
+        documents.register_all(conn, asked)
+    else:
+        for each in asked:
+            documents.register(conn, **{f.name: getattr(each, f.name) for f in fields(each)})
+    keys = []
+    for request, each in zip(requests, asked, strict=True):
+        key = DocumentKey(request.scope, each.document_id)
+        if request.source.kind in (SourceKind.DROPZONE, SourceKind.URL):
+            erasure.keep_out(conn, each.scope_id, key)
+        keys.append(key)
+    return keys
+
+
+def _checked(request: IngestRequest, scope: documents.ScopeRow) -> documents.Registration:
     if request.valid_from is not None:
         check_instant(request.valid_from)
     document_id = (
@@ -84,8 +110,7 @@ def register(conn: Conn, request: IngestRequest, languages: Sequence[str]) -> Do
             f"{document_id} cannot supersede itself.",
             next_step="A new version of a document ends the one before by itself.",
         )
-    documents.register(
-        conn,
+    return documents.Registration(
         scope.scope_id,
         document_id,
         request.source,
@@ -99,10 +124,6 @@ def register(conn: Conn, request: IngestRequest, languages: Sequence[str]) -> Do
         supersedes=request.supersedes,
         readers=request.readers,
     )
-    key = DocumentKey(scope.name, document_id)
-    if request.source.kind in (SourceKind.DROPZONE, SourceKind.URL):
-        erasure.keep_out(conn, scope.scope_id, key)
-    return key
 
 
 def is_stray_link(found: Path, root: Path) -> bool:

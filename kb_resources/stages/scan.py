@@ -9,17 +9,17 @@ keeps them for review.
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kb_resources.model import (
     DocumentState,
     Finding,
     HiddenText,
+    ParsedDocument,
     Refusal,
     Stage,
-    StageReport,
     Verdict,
     content_hash,
 )
@@ -27,37 +27,73 @@ from kb_resources.parse import reading_findings
 from kb_resources.scan import Opinion, SecondOpinion, ShownText, shown_texts
 from kb_resources.stages import common, outward
 from kb_resources.stages.capabilities import Capabilities, fingerprint
-from kb_resources.store import documents, reviews, staging, versions
-from kb_resources.store.documents import DocumentRow
+from kb_resources.stages.common import Made, version_key
+from kb_resources.stages.group import Mark, Results, Step
+from kb_resources.store import reviews, versions
+from kb_resources.store.documents import Conn, DocumentRow
 
 STAGE = Stage.SCAN
 _LOG = logging.getLogger(__name__)
 
 
-def run(caps: Capabilities, row: DocumentRow) -> StageReport:
-    """Scan one version and record its verdict."""
-    started = time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """What is scanned, and which rules a person has released for it."""
+
+    document: ParsedDocument
+    raw_text: str
+    hidden: tuple[HiddenText, ...]
+    released: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The verdict, what it rests on, and whose it is."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    actor: str
+
+
+def _look(_conn: Conn, caps: Capabilities, row: DocumentRow, _results: Results) -> Mark:
     asked = caps.second_opinion
     barred = asked is not None and not outward.may_leave(caps, row, caps.second_opinion_at)
-    names = (row.document_id, row.origin, row.name or "")
-    mark = fingerprint(
-        *(row.digest, row.body_digest, row.title, names, caps.versions.rule_pack, row.trusted_by),
-        *((asked.name, "barred" if barred else "asked") if asked else ()),
+    return Mark(
+        fingerprint(
+            *(row.digest, row.body_digest, row.title, _names(row)),
+            *(caps.versions.rule_pack, row.trusted_by),
+            *((asked.name, "barred" if barred else "asked") if asked else ()),
+        )
     )
-    if known := common.known_result(caps, row, STAGE, mark):
-        return common.unchanged(STAGE, row, known, started)
+
+
+def _names(row: DocumentRow) -> tuple[str, str, str]:
+    return (row.document_id, row.origin, row.name or "")
+
+
+def _load(conn: Conn, rows: Sequence[DocumentRow]) -> Mapping[int, _Texts]:
+    keys = [version_key(row) for row in rows]
+    documents, raw = versions.load_all_parsed(conn, keys), versions.load_extractions(conn, keys)
+    released = reviews.released_rules(conn, keys)
+    return {
+        key: _Texts(document, *raw[key], released.get(key, frozenset()))
+        for key, document in documents.items()
+        if key in raw
+    }
+
+
+def _work(caps: Capabilities, row: DocumentRow, mark: Mark, texts: _Texts | None) -> Made:
+    texts = versions.there(texts)
     caps.count("scanned")
-    with caps.database.transaction("pipeline") as conn:
-        raw_text, hidden = versions.load_extraction(conn, common.version_key(row))
-        document = versions.load_parsed(conn, common.version_key(row))
-        released = reviews.released_rules(conn, common.version_key(row))
-    shown = shown_texts(document, names, hidden)
+    raw_text, hidden = texts.raw_text, texts.hidden
+    shown = shown_texts(texts.document, _names(row), hidden)
     result = caps.scan(
         raw_text, hidden, shown=shown, language=row.language, trusted=bool(row.trusted_by)
     )
-    findings = (*result.findings, *(doubts := reading_findings(document)))
+    findings = (*result.findings, *(doubts := reading_findings(texts.document)))
     verdict, actor = result.verdict, row.trusted_by or caps.actor
     warnings: list[str] = []
+    asked = caps.second_opinion
     if asked and verdict is Verdict.CLEAN and not row.trusted_by:
         opinion = _opinion(caps, row, asked, raw_text, hidden, shown)
         findings = (*findings, *opinion.findings)
@@ -69,58 +105,58 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
             )
     if doubts and verdict is Verdict.CLEAN:
         verdict = Verdict.QUARANTINE
-    if verdict is Verdict.QUARANTINE and {f.rule_id for f in findings} <= released:
+    if verdict is Verdict.QUARANTINE and {f.rule_id for f in findings} <= texts.released:
         # A person has seen exactly these rules speak about exactly these bytes.
         verdict, actor = Verdict.CLEAN, "review"
-    end = _end(verdict, findings)
-    with caps.database.transaction("pipeline") as conn:
-        documents.hold(conn, row)
-        if end is None:
-            versions.set_state(conn, common.version_key(row), None)
+    return Made(
+        row,
+        mark.fingerprint,
+        output=fingerprint(verdict.value, row.body_digest),
+        counts={
+            "findings": len(findings),
+            "scanned_bytes": sum(
+                len(text.encode())
+                for text in (raw_text, *(h.text for h in hidden), *(s.text for s in shown))
+            ),
+            **{
+                f"findings_{severity}": count
+                for severity, count in Counter(f.severity.value for f in findings).items()
+            },
+        },
+        details={
+            "verdict": verdict.value,
+            "rule_pack": caps.versions.rule_pack,
+            "trusted_by": row.trusted_by,
+            "truncated": result.truncated,
+            "rules": sorted({finding.rule_id for finding in findings}),
+            "covers": fingerprint(raw_text, hidden, shown),
+            "warnings": warnings,
+        },
+        end=_end(verdict, findings),
+        product=_Judged(verdict, findings, actor),
+    )
+
+
+def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> None:
+    for each in made:
+        judged: _Judged = each.product
+        if each.end is None and each.row.version_state is not None:
+            versions.set_state(conn, version_key(each.row), None)
         versions.record_verdict(
             conn,
-            row,
-            verdict,
-            findings,
+            each.row,
+            judged.verdict,
+            judged.findings,
             rule_pack=caps.versions.rule_pack,
-            actor=actor,
+            actor=judged.actor,
         )
-        made = common.finish(
-            conn,
-            caps,
-            STAGE,
-            row,
-            started,
-            fingerprint=mark,
-            output=fingerprint(verdict.value, row.body_digest),
-            counts={
-                "findings": len(findings),
-                "scanned_bytes": sum(
-                    len(text.encode())
-                    for text in (raw_text, *(h.text for h in hidden), *(s.text for s in shown))
-                ),
-                **{
-                    f"findings_{severity}": count
-                    for severity, count in Counter(f.severity.value for f in findings).items()
-                },
-            },
-            details={
-                "verdict": verdict.value,
-                "rule_pack": caps.versions.rule_pack,
-                "trusted_by": row.trusted_by,
-                "truncated": result.truncated,
-                "rules": sorted({finding.rule_id for finding in findings}),
-                "covers": fingerprint(raw_text, hidden, shown),
-                "warnings": warnings,
-            },
-            end=end,
-        )
-        if verdict is Verdict.BLOCK:
-            versions.purge_texts(conn, row)
-            staging.forget_after(conn, row, Stage.PARSE, inclusive=True, sparing=STAGE)
-    if verdict is Verdict.BLOCK:
-        common.drop_bytes(caps, row)
-    return made
+        if judged.verdict is Verdict.BLOCK:
+            common.purge(conn, each.row, STAGE)
+
+
+def _after(caps: Capabilities, made: Made) -> None:
+    if made.product.verdict is Verdict.BLOCK:
+        common.drop_bytes(caps, made.row)
 
 
 def _opinion(
@@ -162,3 +198,6 @@ def _worst(findings: tuple[Finding, ...]) -> str:
     order = ("high", "medium", "low", "info")
     finding = min(findings, key=lambda f: order.index(f.severity.value))
     return f"{finding.explanation.rstrip('.') or finding.rule_id} ({finding.rule_id})"
+
+
+STEP = Step(STAGE, _look, _work, _write, load=_load, after=_after)

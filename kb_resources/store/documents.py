@@ -8,7 +8,7 @@ Advisory locks follow postgresql.org/docs, "13.3.5. Advisory Locks".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -118,6 +118,44 @@ def list_scopes(conn: Conn) -> list[dict[str, Any]]:
     return rows(conn, "list_scopes")
 
 
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What `register` takes."""
+
+    scope_id: int
+    document_id: str
+    source: Source
+    audiences: Sequence[str] = ()
+    trusted_by: str | None = None
+    language_hint: str | None = None
+    valid_from: datetime | None = None
+    supersedes: Sequence[str] = ()
+    readers: Sequence[str] | None = None
+
+    def values(self) -> dict[str, Any]:
+        """Parameters of the statement."""
+        return {
+            "scope_id": self.scope_id,
+            "document_id": self.document_id,
+            "source_kind": self.source.kind.value,
+            "source_uri": self.source.uri,
+            "origin": self.source.origin,
+            "audiences": sorted(set(self.audiences)),
+            "trusted_by": self.trusted_by,
+            "language_hint": self.language_hint,
+            "valid_from": self.valid_from,
+            "supersedes": sorted(set(self.supersedes)),
+            "reads_all": self.readers is None,
+            "readers": list(self.readers or ()),
+        }
+
+
+def register_all(conn: Conn, asked: Sequence[Registration]) -> None:
+    """`register` for several documents, of a caller who reads everything."""
+    with conn.cursor() as cursor:
+        cursor.executemany(sql("register_document"), [each.values() for each in asked])
+
+
 def register(
     conn: Conn,
     scope_id: int,
@@ -148,20 +186,18 @@ def register(
     Raises:
         PolicyError: the id is that of a document the caller may not read (`document_id_refused`).
     """
-    given = {
-        "scope_id": scope_id,
-        "document_id": document_id,
-        "source_kind": source.kind.value,
-        "source_uri": source.uri,
-        "origin": source.origin,
-        "audiences": sorted(set(audiences)),
-        "trusted_by": trusted_by,
-        "language_hint": language_hint,
-        "valid_from": valid_from,
-        "supersedes": sorted(set(supersedes)),
-        "reads_all": readers is None,
-        "readers": list(readers or ()),
-    }
+    asked = Registration(
+        scope_id,
+        document_id,
+        source,
+        audiences,
+        trusted_by,
+        language_hint,
+        valid_from,
+        supersedes,
+        readers,
+    )
+    given = asked.values()
     if conn.execute(sql("register_document"), given).rowcount or readers is None:
         return
     # Nothing to change, or not for this caller.
@@ -192,13 +228,23 @@ def load_one(conn: Conn, key: DocumentKey) -> DocumentRow:
     """One row or NotFound."""
     rows = load(conn, [key])
     if not rows:
-        raise NotFound(f"There is no document {key}.", next_step="Look with kb documents list.")
+        raise no_document(key)
     return rows[0]
+
+
+def no_document(key: DocumentKey) -> NotFound:
+    """The error for a document that is not there, or not any more."""
+    return NotFound(f"There is no document {key}.", next_step="Look with kb documents list.")
 
 
 def lock(conn: Conn, document_key: int) -> None:
     """Hold the document until the transaction ends; other writers of it wait."""
-    conn.execute(sql("lock_document"), {"document_key": document_key})
+    lock_many(conn, [document_key])
+
+
+def lock_many(conn: Conn, document_keys: Sequence[int]) -> None:
+    """Hold documents, in the order of their keys."""
+    conn.execute(sql("lock_documents"), {"document_keys": list(document_keys)})
 
 
 def load_locked(conn: Conn, key: DocumentKey) -> DocumentRow:
@@ -213,13 +259,23 @@ def hold(conn: Conn, row: DocumentRow) -> None:
     Raises:
         ConflictError: the document has newer bytes meanwhile; the row is out of date.
     """
-    lock(conn, row.document_key)
-    found = conn.execute(sql("latest_version"), {"document_key": row.document_key}).fetchone()
-    if found is None or found[0] != row.latest_version:
-        raise ConflictError(
+    for error in hold_many(conn, [row]).values():
+        raise error
+
+
+def hold_many(conn: Conn, rows: Sequence[DocumentRow]) -> dict[int, ConflictError]:
+    """`hold` for several documents; the errors of those out of date, by document key."""
+    keys = [row.document_key for row in rows]
+    lock_many(conn, keys)
+    newest = dict(conn.execute(sql("latest_versions"), {"document_keys": keys}).fetchall())
+    return {
+        row.document_key: ConflictError(
             f"{row.key} changed while a stage worked on it.",
             next_step="Nothing was written; the run for the newer bytes goes on.",
         )
+        for row in rows
+        if newest.get(row.document_key, -1) != row.latest_version
+    }
 
 
 def set_state(
@@ -246,28 +302,56 @@ def set_state(
     )
 
 
-def same_bytes(conn: Conn, row: DocumentRow, digest: str) -> tuple[int, str] | None:
-    """Key and id of the scope's document that these bytes are published under for these readers.
+def same_bytes(conn: Conn, digests: Mapping[int, str]) -> dict[int, tuple[int, str]]:
+    """Key and id of the document that bytes are published under already for the same readers.
 
-    Or about to be; see the statement. Takes the lock on the bytes, so that two documents cannot
+    Or about to be; see the statement. Hold the bytes (`lock_bytes`), so that two documents cannot
     both find nobody.
+
+    Args:
+        conn: inside a transaction.
+        digests: of the bytes, by document key.
     """
-    lock_bytes(conn, row, digest)
-    found = conn.execute(
+    rows = conn.execute(
         sql("find_same_bytes"),
-        {
-            "scope_id": row.scope_id,
-            "digest": digest,
-            "document_key": row.document_key,
-            "audiences": row.audiences,
-        },
-    ).fetchone()
-    return (found[0], found[1]) if found else None
+        {"document_keys": list(digests), "digests": list(digests.values())},
+    ).fetchall()
+    return {asking: (key, document_id) for asking, key, document_id in rows}
 
 
-def lock_bytes(conn: Conn, row: DocumentRow, digest: str) -> None:
-    """Hold these bytes in the row's scope until the transaction ends; who deletes them waits."""
-    conn.execute(sql("lock_bytes"), {"digest": digest, "scope_id": row.scope_id})
+def lock_bytes(conn: Conn, held: Sequence[tuple[int, str]]) -> None:
+    """Hold bytes, by scope's key and digest, until the transaction ends; who deletes them waits."""
+    conn.execute(
+        sql("lock_bytes"),
+        {"scope_ids": [scope for scope, _ in held], "digests": [digest for _, digest in held]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An entry of a document's log; `document_key` names another document of the row's scope."""
+
+    row: DocumentRow
+    event: str
+    version: int | None
+    details: dict[str, Any]
+    document_key: int | None = None
+
+
+def append_events(conn: Conn, events: Sequence[Event], *, actor: str) -> None:
+    """Add entries to the hash chains of their documents, in order."""
+    if events:
+        conn.execute(
+            sql("append_events"),
+            {
+                "scope_ids": [each.row.scope_id for each in events],
+                "document_keys": [each.document_key or each.row.document_key for each in events],
+                "versions": [each.version for each in events],
+                "events": [each.event for each in events],
+                "actor": actor,
+                "details": [Jsonb(each.details) for each in events],
+            },
+        )
 
 
 def append_lifecycle(
@@ -281,22 +365,18 @@ def append_lifecycle(
     **details: Any,
 ) -> None:
     """Add one event to the hash chain of the row's document, or of `document_key` in its scope."""
-    conn.execute(
-        sql("append_lifecycle"),
-        {
-            "scope_id": row.scope_id,
-            "document_key": document_key or row.document_key,
-            "version": version,
-            "event": event,
-            "actor": actor,
-            "details": Jsonb(details),
-        },
-    )
+    append_events(conn, [Event(row, event, version, details, document_key)], actor=actor)
 
 
 def reopen(conn: Conn, row: DocumentRow) -> None:
     """Back to pending: a stage did work, so that the state reached before no longer stands."""
-    conn.execute(sql("reopen_document"), {"document_key": row.document_key})
+    reopen_many(conn, [row.document_key])
+
+
+def reopen_many(conn: Conn, document_keys: Sequence[int]) -> None:
+    """`reopen` for several documents."""
+    if document_keys:
+        conn.execute(sql("reopen_documents"), {"document_keys": list(document_keys)})
 
 
 def wake_duplicates(conn: Conn, row: DocumentRow) -> list[str]:

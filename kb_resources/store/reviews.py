@@ -6,6 +6,7 @@ Belongs here: rows of the review queue in the caller's transaction. What does no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,7 +64,7 @@ def decide(conn: Conn, row: DocumentRow, decision: str, *, actor: str, reason: s
     )
 
 
-def released_rules(conn: Conn, version_key: int) -> frozenset[str]:
-    """Rules that a person has released for exactly these bytes."""
-    found = conn.execute(sql("released_rules"), {"version_key": version_key}).fetchone()
-    return frozenset(found[0]) if found else frozenset()
+def released_rules(conn: Conn, version_keys: Sequence[int]) -> dict[int, frozenset[str]]:
+    """Rules that a person has released for exactly the versions' bytes, by version key."""
+    found = conn.execute(sql("released_rules"), {"version_keys": list(version_keys)}).fetchall()
+    return {key: frozenset(rules) for key, rules in found}

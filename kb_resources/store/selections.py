@@ -89,9 +89,13 @@ def current_of(conn: Conn, scope_id: int, document_ids: Sequence[str]) -> list[C
         ).fetchall()
 
 
-def versions_ended_by(conn: Conn, row: DocumentRow) -> list[int]:
-    """Numbers of the document's versions that ended when its newest interval began."""
-    rows = conn.execute(
-        sql("ended_by"), {"document_key": row.document_key, "version_key": row.version_key}
-    ).fetchall()
-    return [number for (number,) in rows]
+def versions_ended_by(conn: Conn, rows: Sequence[DocumentRow]) -> dict[int, list[int]]:
+    """Numbers of the documents' versions that ended when the newest began, by its version key."""
+    found: dict[int, list[int]] = {}
+    given = {
+        "document_keys": [row.document_key for row in rows],
+        "version_keys": [row.version_key for row in rows],
+    }
+    for key, number in conn.execute(sql("ended_by"), given).fetchall():
+        found.setdefault(key, []).append(number)
+    return found

@@ -48,38 +48,39 @@ def results(
     return {(row.version_key, stage_of(row.stage)): row for row in rows}
 
 
-def save_result(
-    conn: Conn,
-    row: DocumentRow,
-    stage: AnyStage,
-    *,
-    fingerprint: str,
-    output: str,
-    state: str | None,
-    reason: str,
-    counts: Mapping[str, float],
-    details: Mapping[str, Any],
-    duration_s: float,
-) -> None:
-    """Store a stage's result; a new output forgets the results of all later stages."""
-    known = results(conn, [row.version_key or 0], stage).get((row.version_key or 0, stage))
-    if known is None or known.output != output or state is not None:
-        forget_after(conn, row, stage)
-    conn.execute(
-        sql("save_stage_result"),
-        {
-            "version_key": row.version_key,
-            "stage": stage.value,
-            "scope_id": row.scope_id,
-            "fingerprint": fingerprint,
-            "output": output,
-            "state": state,
-            "reason": reason,
-            "counts": Jsonb(dict(counts)),
-            "details": Jsonb(storable_json(details)),
-            "duration_s": duration_s,
-        },
-    )
+@dataclass(frozen=True, slots=True)
+class NewResult:
+    """What a stage came to for the newest version of a document."""
+
+    row: DocumentRow
+    fingerprint: str
+    output: str
+    state: str | None
+    reason: str
+    counts: Mapping[str, float]
+    details: Mapping[str, Any]
+    duration_s: float
+
+
+def save_results(conn: Conn, stage: AnyStage, made: Sequence[NewResult]) -> None:
+    """Store a stage's results; a new output forgets the results of all later stages."""
+    if made:
+        conn.execute(
+            sql("save_stage_results"),
+            {
+                "stage": stage.value,
+                "later": [later.value for later in ORDER[ORDER.index(stage) + 1 :]],
+                "version_keys": [each.row.version_key for each in made],
+                "scope_ids": [each.row.scope_id for each in made],
+                "fingerprints": [each.fingerprint for each in made],
+                "outputs": [each.output for each in made],
+                "states": [each.state for each in made],
+                "reasons": [each.reason for each in made],
+                "counts": [Jsonb(dict(each.counts)) for each in made],
+                "details": [Jsonb(storable_json(each.details)) for each in made],
+                "durations": [each.duration_s for each in made],
+            },
+        )
 
 
 def forget_after(
@@ -101,9 +102,15 @@ def forget_after(
 
 def replace_chunks(conn: Conn, row: DocumentRow, chunks: Sequence[Chunk]) -> None:
     """Stage the version's chunks in place of those staged before."""
-    conn.execute(sql("replace_staged_chunks"), {"version_key": row.version_key})
+    replace_all_chunks(conn, [(row, chunks)])
+
+
+def replace_all_chunks(conn: Conn, staged: Sequence[tuple[DocumentRow, Sequence[Chunk]]]) -> None:
+    """Stage several versions' chunks in place of those staged before."""
+    keys = [row.version_key for row, _ in staged]
+    conn.execute(sql("replace_staged_chunks"), {"version_keys": keys})
     with conn.cursor() as cursor, cursor.copy(sql("copy_staged_chunks")) as copy:
-        for chunk in chunks:
+        for row, chunk in ((row, chunk) for row, chunks in staged for chunk in chunks):
             copy.write_row(
                 (
                     row.version_key,
@@ -125,11 +132,6 @@ def replace_chunks(conn: Conn, row: DocumentRow, chunks: Sequence[Chunk]) -> Non
             )
 
 
-def restage(conn: Conn, version_key: int) -> None:
-    """Stage a published version's chunks again, where none are staged, for work after chunking."""
-    conn.execute(sql("restage_published"), {"version_key": version_key})
-
-
 def load_chunks(conn: Conn, version_key: int, body: str) -> tuple[Chunk, ...]:
     """The version's chunks, staged or published, with their texts cut from the body.
 
@@ -138,16 +140,32 @@ def load_chunks(conn: Conn, version_key: int, body: str) -> tuple[Chunk, ...]:
         version_key: whose chunks.
         body: the version's body.
     """
+    return _chunks(conn, {version_key: body})[version_key]
+
+
+def stage_again(conn: Conn, version_keys: Sequence[int]) -> dict[int, tuple[Chunk, ...]]:
+    """The versions' chunks, staged again where they are published and no longer staged."""
+    given = {"version_keys": list(version_keys)}
+    conn.execute(sql("restage_published"), given)
+    return _chunks(conn, dict(conn.execute(sql("load_bodies"), given).fetchall()))
+
+
+def _chunks(conn: Conn, bodies: Mapping[int, str]) -> dict[int, tuple[Chunk, ...]]:
+    found: dict[int, list[dict[str, Any]]] = {key: [] for key in bodies}
     with conn.cursor(row_factory=dict_row) as cursor:
-        given = {"version_key": version_key}
-        rows = cursor.execute(sql("load_staged_chunks"), given).fetchall()
-        if not rows:
-            rows = cursor.execute(sql("load_published_chunks"), given).fetchall()
-    data = body.encode()
+        for statement in ("load_staged_chunks", "load_published_chunks"):
+            missing = [key for key, rows in found.items() if not rows]
+            if missing:
+                for row in cursor.execute(sql(statement), {"version_keys": missing}):
+                    found[row.pop("version_key")].append(row)
+    return {key: _cut(rows, bodies[key].encode()) for key, rows in found.items()}
+
+
+def _cut(rows: Sequence[dict[str, Any]], body: bytes) -> tuple[Chunk, ...]:
     return tuple(
         Chunk(
             **{**row, "heading_path": tuple(row["heading_path"])},
-            text=data[row["byte_start"] : row["byte_end"]].decode(),
+            text=body[row["byte_start"] : row["byte_end"]].decode(),
         )
         for row in rows
     )

@@ -71,10 +71,19 @@ def stage_known(conn: Conn, version_key: int, model_key: int) -> list[str]:
     Returns:
         Hashes of the version's staged chunks still without a vector, in reading order.
     """
-    given = {"version_key": version_key, "model_key": model_key}
+    return stage_all_known(conn, [version_key], model_key)[version_key]
+
+
+def stage_all_known(
+    conn: Conn, version_keys: Sequence[int], model_key: int
+) -> dict[int, list[str]]:
+    """`stage_known` for several versions."""
+    given = {"version_keys": list(version_keys), "model_key": model_key}
     conn.execute(sql("stage_known"), given)
-    rows = conn.execute(sql("missing_hashes"), given).fetchall()
-    return list(dict.fromkeys(embed_hash for (embed_hash,) in rows))
+    missing: dict[int, dict[str, None]] = {key: {} for key in version_keys}
+    for key, embed_hash in conn.execute(sql("missing_hashes"), given).fetchall():
+        missing[key][embed_hash] = None
+    return {key: list(hashes) for key, hashes in missing.items()}
 
 
 def stage_vectors(
@@ -98,17 +107,30 @@ def stage_vectors(
             unit length. Nothing is written then.
         NotFound: no such model.
     """
+    stage_all_vectors(conn, [version_key] * len(hashes), model_key, hashes, vectors)
+
+
+def stage_all_vectors(
+    conn: Conn,
+    version_keys: Sequence[int],
+    model_key: int,
+    hashes: Sequence[str],
+    vectors: NDArray[np.float32],
+) -> None:
+    """`stage_vectors` for several versions: `version_keys` has one for each of the hashes."""
     row = conn.execute(sql("model_dim"), {"model_key": model_key}).fetchone()
     if row is None:
         raise NotFound(f"There is no embedding model {model_key}.")
     validate(vectors, len(hashes), row[0])
     if not hashes:
         return
-    given = {"version_key": version_key, "model_key": model_key, "hashes": list(hashes)}
-    conn.execute(sql("drop_staged_vectors"), given)
+    conn.execute(
+        sql("drop_staged_vectors"),
+        {"version_keys": list(version_keys), "model_key": model_key, "hashes": list(hashes)},
+    )
     with conn.cursor() as cursor, cursor.copy(sql("copy_staged_vectors")) as copy:
         copy.write(_COPY_HEADER)
-        copy.write(_rows(version_key, model_key, hashes, vectors).tobytes())
+        copy.write(_rows(version_keys, model_key, hashes, vectors).tobytes())
         copy.write(_COPY_TRAILER)
 
 
@@ -132,7 +154,10 @@ def validate(vectors: NDArray[np.float32], count: int, dimensions: int) -> None:
 
 
 def _rows(
-    version_key: int, model_key: int, hashes: Sequence[str], vectors: NDArray[np.float32]
+    version_keys: Sequence[int],
+    model_key: int,
+    hashes: Sequence[str],
+    vectors: NDArray[np.float32],
 ) -> NDArray[np.void]:
     """Binary COPY rows: all fields are of fixed size, so one structured array holds them."""
     import numpy as np
@@ -147,7 +172,7 @@ def _rows(
     rows = np.zeros(len(hashes), layout)
     rows["fields"], rows["l1"], rows["l2"], rows["l3"], rows["l4"] = 5, 8, 4, 64, 1
     rows["l5"] = 4 + 2 * dim
-    rows["version_key"], rows["model_key"], rows["dim"] = version_key, model_key, dim
+    rows["version_key"], rows["model_key"], rows["dim"] = version_keys, model_key, dim
     rows["embed_hash"] = [embed_hash.encode() for embed_hash in hashes]
     rows["vec"] = vectors
     return rows

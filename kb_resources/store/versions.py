@@ -7,8 +7,9 @@ the columns (postgresql.org/docs, "GRANT", column privileges).
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
@@ -27,26 +28,40 @@ def add(
 
     Bytes that the document held before give their old number again.
     """
-    given = {
-        "document_key": row.document_key,
-        "scope_id": row.scope_id,
-        "digest": digest,
-        "media_type": media_type,
-        "size_bytes": size_bytes,
-        "name": codec.storable(name),
-    }
-    made = conn.execute(sql("add_version"), given).fetchone()
-    found = made or conn.execute(sql("find_version"), given).fetchone()
-    if found is None:
-        raise IntegrityError("A version was neither added nor found.")
-    conn.execute(sql("set_latest_version"), {"document_key": row.document_key, "version": found[1]})
-    return found[0], found[1], made is not None
+    return add_many(conn, [NewBytes(row, digest, media_type, size_bytes, name)])[row.document_key]
+
+
+@dataclass(frozen=True, slots=True)
+class NewBytes:
+    """Bytes that a document has now."""
+
+    row: DocumentRow
+    digest: str
+    media_type: str
+    size_bytes: int
+    name: str
+
+
+def add_many(conn: Conn, given: Sequence[NewBytes]) -> dict[int, tuple[int, int, bool]]:
+    """`add` for several documents, by document key."""
+    rows = conn.execute(
+        sql("add_versions"),
+        {
+            "document_keys": [each.row.document_key for each in given],
+            "scope_ids": [each.row.scope_id for each in given],
+            "digests": [each.digest for each in given],
+            "media_types": [each.media_type for each in given],
+            "sizes": [each.size_bytes for each in given],
+            "names": [codec.storable(each.name) for each in given],
+        },
+    ).fetchall()
+    return {key: (version_key, number, new) for key, version_key, number, new in rows}
 
 
 def save_parsed(
     conn: Conn, row: DocumentRow, parsed: ParsedDocument, *, converted_by: str | None = None
-) -> str:
-    """Store body, blocks and the scan's input; returns the body's digest.
+) -> None:
+    """Store body, blocks and the scan's input.
 
     Args:
         conn: inside a transaction.
@@ -54,65 +69,92 @@ def save_parsed(
         parsed: what to store.
         converted_by: the model that wrote the body anew, None where parsing gave it.
     """
-    body = codec.storable(parsed.body)
-    if body != parsed.body:
+    save_all_parsed(conn, [(row, parsed)], converted_by=converted_by)
+
+
+def save_all_parsed(
+    conn: Conn,
+    given: Sequence[tuple[DocumentRow, ParsedDocument]],
+    *,
+    converted_by: str | None = None,
+) -> None:
+    """`save_parsed` for several documents."""
+    values = [_parsed_values(row, parsed) | {"converted_by": converted_by} for row, parsed in given]
+    with conn.cursor() as cursor:
+        for statement in ("set_version_parsed", "save_parsed", "save_extraction"):
+            cursor.executemany(sql(statement), values)
+
+
+def body_digest(parsed: ParsedDocument) -> str:
+    """SHA-256 hex of the body; IntegrityError where it cannot be stored."""
+    if codec.storable(parsed.body) != parsed.body:
         raise IntegrityError(
             "The parser left characters in the body that cannot be stored.",
             next_step="Report the document; its parser must replace U+0000 and lone surrogates.",
         )
-    digest = content_hash(body)
-    key = {"version_key": row.version_key, "scope_id": row.scope_id}
-    conn.execute(
-        sql("set_version_parsed"),
-        key
-        | {
-            "body_digest": digest,
-            "title": codec.storable(parsed.title),
-            "converted_by": converted_by,
-        },
-    )
-    conn.execute(
-        sql("save_parsed"),
-        key
-        | {
-            "body": body,
-            "blocks": Jsonb(codec.storable_json(codec.blocks_to_json(parsed.blocks))),
-            "pages": Jsonb(codec.pages_to_json(parsed.pages)),
-            "coverage": Jsonb(codec.coverage_to_json(parsed.coverage)),
-            "metadata": Jsonb(codec.storable_json(parsed.metadata)),
-            "parser": parsed.parser,
-        },
-    )
-    conn.execute(
-        sql("save_extraction"),
-        key
-        | {
-            "raw_text": None if parsed.raw_text == body else codec.storable(parsed.raw_text),
-            "hidden": Jsonb(codec.hidden_to_json(parsed.hidden)),
-        },
-    )
-    return digest
+    return content_hash(parsed.body)
+
+
+def _parsed_values(row: DocumentRow, parsed: ParsedDocument) -> dict[str, Any]:
+    return {
+        "version_key": row.version_key,
+        "scope_id": row.scope_id,
+        "body_digest": body_digest(parsed),
+        "title": codec.storable(parsed.title),
+        "body": parsed.body,
+        "blocks": Jsonb(codec.storable_json(codec.blocks_to_json(parsed.blocks))),
+        "pages": Jsonb(codec.pages_to_json(parsed.pages)),
+        "coverage": Jsonb(codec.coverage_to_json(parsed.coverage)),
+        "metadata": Jsonb(codec.storable_json(parsed.metadata)),
+        "parser": parsed.parser,
+        "raw_text": None if parsed.raw_text == parsed.body else codec.storable(parsed.raw_text),
+        "hidden": Jsonb(codec.hidden_to_json(parsed.hidden)),
+    }
 
 
 def load_parsed(conn: Conn, version_key: int) -> ParsedDocument:
     """What parsing made of the version; IntegrityError where nothing is stored."""
+    return there(load_all_parsed(conn, [version_key]).get(version_key))
+
+
+def load_all_parsed(conn: Conn, version_keys: Sequence[int]) -> dict[int, ParsedDocument]:
+    """What parsing made of the versions; without those that nothing is stored of."""
     with conn.cursor(row_factory=dict_row) as cursor:
-        row = cursor.execute(sql("load_parsed"), {"version_key": version_key}).fetchone()
-    if row is None:
+        found = cursor.execute(sql("load_parsed"), {"version_keys": list(version_keys)}).fetchall()
+    return {row["version_key"]: codec.parsed_from_row(row) for row in found}
+
+
+def load_bodies(conn: Conn, version_keys: Sequence[int]) -> dict[int, str]:
+    """Bodies of the versions; without those that have none."""
+    given = {"version_keys": list(version_keys)}
+    return dict(conn.execute(sql("load_bodies"), given).fetchall())
+
+
+Extraction = tuple[str, tuple[HiddenText, ...]]
+"""Raw visible text and hidden texts."""
+
+
+def load_extraction(conn: Conn, version_key: int) -> Extraction:
+    """Raw visible text and hidden texts of the version; IntegrityError where nothing is stored."""
+    return there(load_extractions(conn, [version_key]).get(version_key))
+
+
+def load_extractions(conn: Conn, version_keys: Sequence[int]) -> dict[int, Extraction]:
+    """Raw texts of the versions; without those that nothing is stored of."""
+    found = conn.execute(sql("load_extraction"), {"version_keys": list(version_keys)}).fetchall()
+    return {key: (raw_text, codec.hidden_from_json(hidden)) for key, raw_text, hidden in found}
+
+
+_Stored = TypeVar("_Stored")
+
+
+def there(stored: _Stored | None) -> _Stored:
+    """What is stored of a version; IntegrityError where nothing is."""
+    if stored is None:
         raise IntegrityError(
             "The version has no parsed text.", next_step="Run the parse stage for it first."
         )
-    return codec.parsed_from_row(row)
-
-
-def load_extraction(conn: Conn, version_key: int) -> tuple[str, tuple[HiddenText, ...]]:
-    """Raw visible text and hidden texts of the version."""
-    row = conn.execute(sql("load_extraction"), {"version_key": version_key}).fetchone()
-    if row is None:
-        raise IntegrityError(
-            "The version has no raw extraction.", next_step="Run the parse stage for it first."
-        )
-    return row[0], codec.hidden_from_json(row[1])
+    return stored
 
 
 def record_verdict(
@@ -148,9 +190,30 @@ def load_findings(conn: Conn, version_key: int) -> tuple[Finding, ...]:
 
 def set_language(conn: Conn, version_key: int, language: str, confidence: float) -> None:
     """Store the detected language (`und` when it cannot be told)."""
+    set_languages(conn, {version_key: (language, confidence)})
+
+
+def set_languages(conn: Conn, languages: Mapping[int, tuple[str, float]]) -> None:
+    """`set_language` by version key."""
     conn.execute(
-        sql("set_version_language"),
-        {"version_key": version_key, "language": language, "confidence": confidence},
+        sql("set_languages"),
+        {
+            "version_keys": list(languages),
+            "languages": [language for language, _ in languages.values()],
+            "confidences": [confidence for _, confidence in languages.values()],
+        },
+    )
+
+
+def settle(conn: Conn, settled: Sequence[tuple[DocumentRow, str]]) -> None:
+    """The documents' final state, and that of their newest versions: indexed, with fingerprints."""
+    conn.execute(
+        sql("settle_documents"),
+        {
+            "document_keys": [row.document_key for row, _ in settled],
+            "version_keys": [row.version_key for row, _ in settled],
+            "settled": [fingerprint for _, fingerprint in settled],
+        },
     )
 
 

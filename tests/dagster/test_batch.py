@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 import pytest
@@ -11,8 +12,9 @@ from kb_resources.errors import UnavailableError
 from kb_resources.model import Stage
 
 if TYPE_CHECKING:
-    from kb_resources.model import StageReport
     from kb_resources.stages.capabilities import Capabilities
+    from kb_resources.stages.common import Made
+    from kb_resources.stages.group import Mark
     from kb_resources.store.documents import DocumentRow
     from tests.dagster.conftest import Plant
 
@@ -187,16 +189,16 @@ def test_a_document_done_before_a_service_went_away_is_green_as_well(
     from kb_resources.stages import language
 
     keys = plant.register(houses(1, 2, 3))
-    whole = language.run
+    whole = language.STEP.work
     tries: list[str] = []
 
-    def away_once(caps: Capabilities, row: DocumentRow) -> StageReport:
+    def away_once(caps: Capabilities, row: DocumentRow, mark: Mark, body: Any) -> Made:
         tries.append(row.document_id)
         if len(tries) == 2:
             raise UnavailableError("A service is away.")
-        return whole(caps, row)
+        return whole(caps, row, mark, body)
 
-    monkeypatch.setattr(language, "run", away_once)
+    monkeypatch.setattr(language, "STEP", replace(language.STEP, work=away_once))
     monkeypatch.setattr(failures, "WAIT_S", 0.0)
     assert plant.batch(keys).success
     assert plant.states(keys) == dict.fromkeys((str(key) for key in keys), "indexed")

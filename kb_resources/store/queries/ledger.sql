@@ -64,14 +64,20 @@ left join kb.model live on live.model_key = g.live_key
 left join kb.model beside on beside.model_key = g.beside_key
 order by k.nth
 
--- name: lock_document
-select pg_advisory_xact_lock(hashtextextended('kb.document', %(document_key)s))
+-- name: lock_documents
+-- In the order of their keys, so that two who lock several wait for each other only one way.
+select pg_advisory_xact_lock(hashtextextended('kb.document', k.document_key))
+from (select document_key from unnest(%(document_keys)s::bigint[]) d (document_key)
+  order by document_key) k
 
--- name: latest_version
-select latest_version from kb.document where document_key = %(document_key)s
+-- name: latest_versions
+select document_key, latest_version from kb.document where document_key = any (%(document_keys)s)
 
 -- name: lock_bytes
-select pg_advisory_xact_lock(hashtextextended('kb.bytes ' || %(digest)s, %(scope_id)s))
+select pg_advisory_xact_lock(hashtextextended('kb.bytes ' || b.digest, b.scope_id))
+from (select digest, scope_id
+  from unnest(%(digests)s::text[], %(scope_ids)s::int[]) g (digest, scope_id)
+  order by scope_id, digest) b
 
 -- name: set_document_state
 update kb.document set state = %(state)s, reason = %(reason)s, duplicate_of = %(duplicate_of)s,
@@ -82,22 +88,26 @@ where document_key = %(document_key)s
 update kb.document set settled_fingerprint = %(settled)s where document_key = %(document_key)s
 
 -- name: find_same_bytes
--- The document of this scope that these bytes are, or are about to be, published under for the same
--- audiences, if any. Where they came to another end twice already, the bytes are to blame and not a
--- name: then every copy goes its own way at once. Its row stays locked, so that it cannot end
--- otherwise before the one that asks is known to repeat it.
-select d.document_key, d.document_id
-from kb.version v join kb.document d on d.document_key = v.document_key
-  and d.latest_version = v.version
-where v.scope_id = %(scope_id)s and v.digest = %(digest)s and d.document_key <> %(document_key)s
-  and d.audiences = %(audiences)s and d.duplicate_of is null
-  and (d.state = 'indexed' or d.state = 'pending' and 2 > (
-    select count(*) from kb.version w join kb.document e on e.document_key = w.document_key
-      and e.latest_version = w.version
-    where w.scope_id = %(scope_id)s and w.digest = %(digest)s
-      and e.state not in ('pending', 'indexed', 'duplicate', 'removed', 'erased')))
-order by d.state <> 'indexed', d.document_key limit 1
-for share of d
+-- For each of these, the document of its scope that its bytes are, or are about to be, published
+-- under for the same audiences, if any. Where they came to another end twice already, the bytes are
+-- to blame and not a name: then every copy goes its own way at once. Its row stays locked, so that it
+-- cannot end otherwise before the one that asks is known to repeat it.
+select g.document_key, f.document_key, f.document_id
+from unnest(%(document_keys)s::bigint[], %(digests)s::text[]) g (document_key, digest)
+join kb.document a on a.document_key = g.document_key,
+lateral (
+  select d.document_key, d.document_id
+  from kb.version v join kb.document d on d.document_key = v.document_key
+    and d.latest_version = v.version
+  where v.scope_id = a.scope_id and v.digest = g.digest and d.document_key <> g.document_key
+    and d.audiences = a.audiences and d.duplicate_of is null
+    and (d.state = 'indexed' or d.state = 'pending' and 2 > (
+      select count(*) from kb.version w join kb.document e on e.document_key = w.document_key
+        and e.latest_version = w.version
+      where w.scope_id = a.scope_id and w.digest = g.digest
+        and e.state not in ('pending', 'indexed', 'duplicate', 'removed', 'erased')))
+  order by d.state <> 'indexed', d.document_key limit 1
+  for share of d) f
 
 -- name: repeating_documents
 -- Documents that repeat one of these.
@@ -124,35 +134,9 @@ update kb.document set state = 'pending', reason = '', duplicate_of = null,
 where duplicate_of = %(document_key)s
 returning document_id
 
--- name: add_version
-insert into kb.version (document_key, scope_id, version, digest, media_type, size_bytes, name)
-select %(document_key)s, %(scope_id)s,
-  coalesce((select max(version) from kb.version where document_key = %(document_key)s), 0) + 1,
-  %(digest)s, %(media_type)s, %(size_bytes)s, %(name)s
-on conflict (document_key, digest) do nothing
-returning version_key, version
-
--- name: find_version
-select version_key, version, state from kb.version
-where document_key = %(document_key)s and digest = %(digest)s
-
--- name: set_latest_version
-update kb.document set latest_version = %(version)s, state = 'pending', reason = '',
-  duplicate_of = null, settled_fingerprint = null, updated_at = now()
-where document_key = %(document_key)s
-
--- name: reopen_document
-update kb.document set state = 'pending', reason = '', duplicate_of = null,
-  settled_fingerprint = null, updated_at = now()
-where document_key = %(document_key)s and state <> 'pending'
-
 -- name: set_version_parsed
 update kb.version set body_digest = %(body_digest)s, title = %(title)s,
   converted_by = %(converted_by)s, state = null, reason = ''
-where version_key = %(version_key)s
-
--- name: set_version_language
-update kb.version set language = %(language)s, language_confidence = %(confidence)s
 where version_key = %(version_key)s
 
 -- name: set_version_state
@@ -170,15 +154,6 @@ on conflict (version_key) do update set body = excluded.body, blocks = excluded.
 insert into kb.extraction (version_key, scope_id, raw_text, hidden)
 values (%(version_key)s, %(scope_id)s, %(raw_text)s, %(hidden)s)
 on conflict (version_key) do update set raw_text = excluded.raw_text, hidden = excluded.hidden
-
--- name: load_parsed
-select p.body, p.blocks, p.pages, p.coverage, p.metadata, p.parser, v.title, v.media_type
-from kb.parsed p join kb.version v using (version_key) where p.version_key = %(version_key)s
-
--- name: load_extraction
-select coalesce(e.raw_text, p.body), e.hidden
-from kb.extraction e left join kb.parsed p using (version_key)
-where e.version_key = %(version_key)s
 
 -- name: purge_texts
 -- P-06, P-46: of a blocked or refused version only digest, rule ids, spans and reason stay.
@@ -208,45 +183,13 @@ from kb.finding where version_key = %(version_key)s order by finding_id
 select version_key, stage, fingerprint, output, state, reason, counts, details
 from kb.stage_result where version_key = any (%(version_keys)s) and stage = any (%(stages)s)
 
--- name: save_stage_result
-insert into kb.stage_result (version_key, stage, scope_id, fingerprint, output, state, reason,
-  counts, details, duration_s)
-values (%(version_key)s, %(stage)s, %(scope_id)s, %(fingerprint)s, %(output)s, %(state)s,
-  %(reason)s, %(counts)s, %(details)s, %(duration_s)s)
-on conflict (version_key, stage) do update set fingerprint = excluded.fingerprint,
-  output = excluded.output, state = excluded.state, reason = excluded.reason,
-  counts = excluded.counts, details = excluded.details, duration_s = excluded.duration_s,
-  finished_at = now()
-
 -- name: drop_stage_results
 delete from kb.stage_result where version_key = %(version_key)s and stage = any (%(stages)s)
-
--- name: replace_staged_chunks
-delete from kb.staged_chunk where version_key = %(version_key)s
 
 -- name: copy_staged_chunks
 copy kb.staged_chunk (version_key, ordinal, scope_id, passage_id, context, heading_path, page,
   locator, byte_start, byte_end, char_start, char_end, content_hash, embed_hash, token_count)
 from stdin
-
--- name: load_staged_chunks
-select ordinal, passage_id, context, heading_path, page, locator, byte_start, byte_end,
-  char_start, char_end, content_hash, embed_hash, token_count
-from kb.staged_chunk where version_key = %(version_key)s order by ordinal
-
--- name: load_published_chunks
-select ordinal, passage_id, context, heading_path, page, locator, byte_start, byte_end,
-  char_start, char_end, content_hash, embed_hash, token_count
-from kb.passage where version_key = %(version_key)s order by ordinal
-
--- name: restage_published
--- Chunks of a version already published, for work after the chunk stage (another model).
-insert into kb.staged_chunk (version_key, ordinal, scope_id, passage_id, context, heading_path,
-  page, locator, byte_start, byte_end, char_start, char_end, content_hash, embed_hash, token_count)
-select version_key, ordinal, scope_id, passage_id, context, heading_path, page, locator,
-  byte_start, byte_end, char_start, char_end, content_hash, embed_hash, token_count
-from kb.passage where version_key = %(version_key)s
-  and not exists (select 1 from kb.staged_chunk where version_key = %(version_key)s)
 
 -- name: append_lifecycle
 insert into kb.lifecycle (scope_id, document_key, version, event, actor, details)
@@ -293,16 +236,6 @@ from kb.document d
 join kb.version v on v.document_key = d.document_key
 join kb.validity x on x.version_key = v.version_key and upper_inf(x.known) and upper_inf(x.valid)
 where d.scope_id = %(scope_id)s and d.document_id = any (%(documents)s)
-
--- name: ended_by
--- Versions of the document whose validity ended when this one's began and have no event yet.
-select distinct v.version
-from kb.validity x join kb.version v using (version_key)
-where x.document_key = %(document_key)s and upper_inf(x.known) and not upper_inf(x.valid)
-  and x.version_key <> %(version_key)s
-  and upper(x.valid) = (select max(lower(valid)) from kb.validity
-    where version_key = %(version_key)s and upper_inf(known) and upper_inf(valid))
-order by v.version
 
 -- name: list_documents
 -- The reading side's list, newest first, page by page (cursor: created_at and key). A title shows

@@ -114,30 +114,6 @@ union
 select s.embed_hash from kb.staged_vector s join kb.version v using (version_key)
 where v.scope_id = %(scope_id)s and s.model_key = %(model_key)s and s.embed_hash = any (%(hashes)s)
 
--- name: stage_known
--- Copies to the version's staged vectors those that its scope has for the same embedded text.
-insert into kb.staged_vector (version_key, model_key, embed_hash, carried, vec)
-select distinct on (c.embed_hash) c.version_key, e.model_key, c.embed_hash, true, e.vec
-from (select distinct version_key, scope_id, embed_hash from kb.staged_chunk
-  where version_key = %(version_key)s) c
-join kb.passage p on p.scope_id = c.scope_id and p.embed_hash = c.embed_hash
-join kb.embedding e on e.passage_key = p.passage_key and e.model_key = %(model_key)s
-order by c.embed_hash, p.passage_key
-on conflict do nothing
-
--- name: missing_hashes
--- Embedded texts of the version's staged chunks that have no staged vector, in order of the text; one
--- that occurs twice comes twice.
-select c.embed_hash from kb.staged_chunk c
-where c.version_key = %(version_key)s and not exists (
-  select 1 from kb.staged_vector s where s.version_key = c.version_key
-    and s.model_key = %(model_key)s and s.embed_hash = c.embed_hash offset 0)
-order by c.ordinal
-
--- name: drop_staged_vectors
-delete from kb.staged_vector
-where version_key = %(version_key)s and model_key = %(model_key)s and embed_hash = any (%(hashes)s)
-
 -- name: copy_staged_vectors
 copy kb.staged_vector (version_key, model_key, embed_hash, carried, vec) from stdin (format binary)
 

@@ -12,9 +12,3 @@ order by v.verdict_at, v.version_key
 
 -- name: decide_review
 select kb.decide_review(%(version_key)s, %(decision)s, %(actor)s, %(reason)s)
-
--- name: released_rules
--- Rules that a person has released for exactly these bytes.
-select coalesce(array_agg(distinct rule), '{}') as rules
-from kb.review r, unnest(r.rules) rule
-where r.version_key = %(version_key)s and r.decision = 'release'

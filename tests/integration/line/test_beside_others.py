@@ -11,7 +11,7 @@ import pytest
 
 from kb_resources.errors import ConflictError, InputError, UnavailableError
 from kb_resources.model import DocumentKey, Refusal, Stage
-from kb_resources.stages import acquire, embed
+from kb_resources.stages import embed
 from kb_resources.stages.line import Line
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_document_that_gets_newer_bytes_while_it_is_embedded_stops_no_other(
 
     def renewed(_texts: Sequence[str]) -> None:
         bench.write("leave.md", LEAVE.replace("thirty", "forty"))
-        acquire.run(bench.line.capabilities, bench.line.rows([leave])[0])
+        list(bench.line.run_stage(Stage.ACQUIRE, [leave]))
 
     model = Model(bench, renewed)
     last = line_with(bench, embedder=lambda: model).run_all([leave, travel])
@@ -94,7 +94,7 @@ def test_a_stage_that_breaks_over_old_bytes_says_nothing_about_the_newer(bench: 
 
     def breaks(*_: Any, **__: Any) -> Refusal:
         bench.write("leave.md", LEAVE.replace("thirty", "forty"))
-        acquire.run(bench.line.capabilities, bench.line.rows([leave])[0])
+        list(bench.line.run_stage(Stage.ACQUIRE, [leave]))
         raise RuntimeError("broken")
 
     last = line_with(bench, parse=breaks).run_all([leave])
@@ -171,7 +171,7 @@ def test_bytes_that_another_document_brings_while_they_are_purged_stay(bench: Be
     def bring() -> None:
         if bench.state(first)[0] == "blocked" and not brought:
             brought.append(second)
-            acquire.run(bench.line.capabilities, bench.line.rows([second])[0])
+            list(bench.line.run_stage(Stage.ACQUIRE, [second]))
 
     line_with(bench, database=Watched(bench, bring)).run_all([first])
     assert brought

@@ -1,0 +1,179 @@
+"""Documents go through a stage in groups: cheaper together, and each its own all the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from kb_resources.errors import ConflictError, UnavailableError
+from kb_resources.model import DocumentKey, Stage, StageReport
+from kb_resources.stages import group
+from kb_resources.stages.line import Line
+
+if TYPE_CHECKING:
+    from tests.integration.line.conftest import Bench
+
+
+def registered(bench: Bench, count: int, start: int = 0) -> list[DocumentKey]:
+    keys = []
+    for number in range(start, start + count):
+        bench.write(
+            f"{number}.md",
+            f"# Room {number}\n\nThe key of room {number} is kept at desk {number}.\n",
+        )
+        keys.append(bench.line.register(bench.request(f"{number}.md")))
+    return keys
+
+
+def line_with(bench: Bench, **parts: Any) -> Line:
+    return replace(bench.line, capabilities=replace(bench.line.capabilities, **parts))
+
+
+class Counting:
+    """A database whose statements are counted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.statements = 0
+        for name in ("execute", "executemany"):
+            monkeypatch.setattr(psycopg.Cursor, name, self._counted(getattr(psycopg.Cursor, name)))
+
+    def _counted(self, own: Any) -> Any:
+        def execute(cursor: Any, *given: Any, **named: Any) -> Any:
+            self.statements += 1
+            return own(cursor, *given, **named)
+
+        return execute
+
+
+def test_a_document_more_in_a_group_costs_few_statements(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.line.run_all(registered(bench, 1))
+    counting = Counting(monkeypatch)
+    costs = []
+    for count, start in ((2, 1), (22, 3)):
+        keys = registered(bench, count, start)
+        before = counting.statements
+        bench.line.run_all(keys)
+        costs.append(counting.statements - before)
+        assert {bench.state(key)[0] for key in keys} == {"indexed"}
+    assert (costs[1] - costs[0]) / 20 <= 4, costs
+
+
+@pytest.mark.requirement("P-13")
+def test_what_the_gate_refuses_of_one_is_published_of_the_others(bench: Bench) -> None:
+    keys = registered(bench, 3)
+    for stage in list(Stage)[: list(Stage).index(Stage.INDEX)]:
+        list(bench.line.run_stage(stage, keys))
+    gone = bench.line.rows(keys)[1].version_key
+    with bench.line.capabilities.database.transaction("owner") as conn:
+        conn.execute("delete from kb.staged_vector where version_key = %s", [gone])
+    outcomes = dict(bench.line.run_stage(Stage.INDEX, keys))
+    assert isinstance(outcomes[keys[1]], ConflictError)
+    assert [bench.line.rows([key])[0].current for key in keys] == [True, False, True]
+
+
+@pytest.mark.requirement("P-13")
+def test_what_cannot_be_stored_of_one_is_stored_of_the_others(bench: Bench) -> None:
+    keys = registered(bench, 3)
+    cut = bench.line.capabilities.chunk
+
+    def far_out(parsed: Any, document_id: str, *given: Any) -> Any:
+        chunks = cut(parsed, document_id, *given)
+        if document_id != keys[1].document_id:
+            return chunks
+        return tuple(replace(chunk, byte_start=2**40) for chunk in chunks)
+
+    last = line_with(bench, chunk=far_out).run_all(keys)
+    assert [bench.state(key)[0] for key in keys] == ["indexed", "failed", "indexed"]
+    assert bench.state(keys[1])[1].startswith("chunk: ")
+    assert isinstance(last[keys[1]], Exception)
+    bench.line.run_all([keys[1]])
+    assert bench.state(keys[1]) == ("indexed", "")
+    assert {hit.document_id for hit in bench.search("key of the room").hits} == {
+        key.document_id for key in keys
+    }
+
+
+@pytest.mark.requirement("P-13")
+def test_newer_bytes_of_one_leave_the_others_of_its_group_alone(bench: Bench) -> None:
+    keys = registered(bench, 3)
+    parse = bench.line.capabilities.parse
+    renewed: list[str] = []
+
+    def parsed(data: bytes, media_type: str, name: str, *, here: bool = False) -> Any:
+        if name == "1.md" and not renewed:
+            renewed.append(name)
+            bench.write("1.md", "# Room 1\n\nIts key is lost.\n")
+            list(bench.line.run_stage(Stage.ACQUIRE, [keys[1]]))
+        return parse(data, media_type, name, here=here)
+
+    last = line_with(bench, parse=parsed).run_all(keys)
+    assert isinstance(last[keys[1]], ConflictError)
+    assert [bench.state(key)[0] for key in keys] == ["indexed", "pending", "indexed"]
+    bench.line.run_all([keys[1]])
+    assert any("lost" in text for text in bench.texts("key of room 1"))
+
+
+def test_what_was_made_before_a_service_went_away_is_kept_and_told(bench: Bench) -> None:
+    keys = registered(bench, 3)
+    list(bench.line.run_stage(Stage.ACQUIRE, keys))
+    parse = bench.line.capabilities.parse
+
+    def parsed(data: bytes, media_type: str, name: str, *, here: bool = False) -> Any:
+        if name == "2.md":
+            raise UnavailableError("The parser is away.")
+        return parse(data, media_type, name, here=here)
+
+    told: list[DocumentKey] = []
+    with pytest.raises(UnavailableError):
+        told.extend(key for key, _ in line_with(bench, parse=parsed).run_stage(Stage.PARSE, keys))
+    assert told == keys[:2]
+    again = dict(bench.line.run_stage(Stage.PARSE, keys))
+    assert [_worked(again[key]) for key in keys] == [False, False, True]
+
+
+def test_a_stage_that_is_to_stop_keeps_what_it_made_and_begins_no_more(bench: Bench) -> None:
+    keys = registered(bench, 4)
+    list(bench.line.run_stage(Stage.ACQUIRE, keys))
+    parse = bench.line.capabilities.parse
+    seen: list[str] = []
+
+    def parsed(data: bytes, media_type: str, name: str, *, here: bool = False) -> Any:
+        seen.append(name)
+        return parse(data, media_type, name, here=here)
+
+    line = line_with(bench, parse=parsed)
+    stopped = dict(line.run_stage(Stage.PARSE, keys, should_stop=lambda: len(seen) >= 2))
+    assert list(stopped) == keys[:2]
+    assert seen == ["0.md", "1.md"]
+    assert all(_worked(outcome) for outcome in stopped.values())
+
+
+def test_equal_files_of_a_group_are_one_document_and_its_duplicates(bench: Bench) -> None:
+    for name in ("a.md", "b.md", "c.md"):
+        bench.write(name, "# Keys\n\nEvery key is kept at the desk.\n")
+    keys = [bench.line.register(bench.request(name)) for name in ("a.md", "b.md", "c.md")]
+    bench.line.run_all(keys)
+    assert [bench.state(key)[0] for key in keys] == ["indexed", "duplicate", "duplicate"]
+    assert keys[0].document_id in bench.state(keys[2])[1]
+
+
+def test_groups_are_bounded_in_documents_and_bytes(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = registered(bench, 5)
+    list(bench.line.run_stage(Stage.ACQUIRE, keys))
+    rows = bench.line.rows(keys)
+    monkeypatch.setattr(group, "DOCUMENTS", 2)
+    assert [len(each) for each in group.groups(rows)] == [2, 2, 1]
+    monkeypatch.setattr(group, "BYTES", 1)
+    assert [len(each) for each in group.groups(rows)] == [1] * 5
+
+
+def _worked(outcome: object) -> bool:
+    assert isinstance(outcome, StageReport)
+    return outcome.worked
