@@ -44,8 +44,11 @@ PREPARE_AFTER = 3
 PREPARED = 200
 """The line's statements are planned once a connection: half of what the server did for a small
 document was planning. Not where a pooler stands between, which makes up a process number of its
-own and lends another backend to each transaction; nor for searches, whose plan depends on the
-scope. psycopg forgets what it prepared at every rollback, so a migration costs one try."""
+own and lends another backend to each transaction. psycopg forgets what it prepared at every
+rollback, so a migration costs one try."""
+_WHERE_ASKED = 2**31
+"""Readers prepare what says so: the calls of functions that keep plans of their own. Other plans
+depend on the scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +263,8 @@ class Database:
         except psycopg.Error:
             conn.close()
             raise
-        if role == "pipeline" and backend == conn.info.backend_pid:
-            conn.prepare_threshold = PREPARE_AFTER
+        if backend == conn.info.backend_pid:
+            conn.prepare_threshold = PREPARE_AFTER if role == "pipeline" else _WHERE_ASKED
             conn.prepared_max = PREPARED
         return conn
 

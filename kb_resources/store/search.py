@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from kb_resources.store import wire
 from kb_resources.store.documents import Conn
 from kb_resources.store.sql import sql
 
@@ -99,21 +100,18 @@ class SearchQuery:
 
 def visible_scopes(conn: Conn, names: Sequence[str]) -> dict[str, SearchScope]:
     """The named scopes as far as row level security shows them."""
-    rows = conn.execute(sql("search_scopes"), {"scopes": list(names)}).fetchall()
+    rows = conn.execute(sql("search_scopes"), {"scopes": list(names)}, prepare=True).fetchall()
     return {row[0]: SearchScope(*row) for row in rows}
 
 
 def run(conn: Conn, query: SearchQuery) -> list[dict[str, Any]]:
     """Ranked rows, best first; keys are the columns of `kb.search`."""
     chosen = query.filters
-    vector = None
-    if query.vector is not None:
-        vector = "[" + ",".join(f"{x:.6g}" for x in query.vector.tolist()) + "]"
     given = {
         "scope_ids": list(query.scope_ids),
         "lexemes": list(query.lexemes),
         "weights": list(query.lexemes.values()),
-        "vector": vector,
+        "vector": None if query.vector is None else wire.halfvec(query.vector),
         "model_key": query.model_key,
         "audiences": _list(query.audiences),
         "as_of": query.as_of,
@@ -131,7 +129,7 @@ def run(conn: Conn, query: SearchQuery) -> list[dict[str, Any]]:
         "candidates": query.candidates,
     }
     with conn.cursor(row_factory=dict_row) as cursor:
-        return cursor.execute(sql("search"), given).fetchall()
+        return cursor.execute(sql("search"), given, prepare=True).fetchall()
 
 
 def _list(values: Sequence[str] | None) -> list[str] | None:

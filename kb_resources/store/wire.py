@@ -1,8 +1,9 @@
-"""Arrays as PostgreSQL receives them, for statements that would spend their time reading literals.
+"""Values as PostgreSQL receives them, for statements that would spend their time reading literals.
 
-Belongs here: the binary format of arrays, and lexical rows in it. What does not: which statement
-takes them. Formats: postgresql.org/docs, "pg_type" (`array_recv`, `int4recv`) and pgvector's
-`sparsevec_recv`: dimensions, number of values, zero, indices from 0 in order, float4 values.
+Belongs here: the binary format of arrays, of lexical rows in them, and of a vector. What does not:
+which statement takes them. Formats: postgresql.org/docs, "pg_type" (`array_recv`, `int4recv`) and
+pgvector's `sparsevec_recv`: dimensions, number of values, zero, indices from 0 in order, float4
+values; `halfvec_recv`: dimensions, zero (both int2), float2 values.
 """
 
 from __future__ import annotations
@@ -72,6 +73,11 @@ def int_array(values: NDArray[np.int64] | Sequence[int]) -> Received:
     elements = np.empty(len(values), [("size", ">i4"), ("value", ">i4")])
     elements["size"], elements["value"] = 4, values
     return Received(_head(_INT4, len(values)) + elements.tobytes())
+
+
+def halfvec(vector: NDArray[np.float32]) -> Received:
+    """`halfvec` of `(dim,) float32`, each number rounded to the nearest there is."""
+    return Received(struct.pack(">hh", len(vector), 0) + vector.astype(">f2").tobytes())
 
 
 def lexical_arrays(

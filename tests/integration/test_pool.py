@@ -24,6 +24,7 @@ from kb_resources.errors import (
 )
 from kb_resources.store.pool import Database, Timeouts
 from kb_resources.store.roles import Role
+from kb_resources.store.search import visible_scopes
 from kb_resources.store.server import EmbeddedServer
 
 NAME = "kb_shared"
@@ -109,7 +110,7 @@ def test_the_block_commits_and_an_error_rolls_back(database: Database) -> None:
         conn.execute("drop table kept")
 
 
-def test_times_are_utc_and_a_search_is_never_prepared(
+def test_times_are_utc_and_a_reader_prepares_the_call_of_a_search_alone(
     server: EmbeddedServer, database_name: str
 ) -> None:
     with psycopg.connect(server.dsn("owner", "postgres"), autocommit=True) as admin:
@@ -124,6 +125,10 @@ def test_times_are_utc_and_a_search_is_never_prepared(
         for _ in range(12):
             conn.execute("select %s::int", [1])
         assert conn.execute("select count(*) from pg_prepared_statements").fetchone() == (0,)
+        for _ in range(2):
+            visible_scopes(conn, ["acme"])
+        prepared = conn.execute("select statement from pg_prepared_statements").fetchall()
+        assert [text for (text,) in prepared] == ["select * from kb.search_scopes($1::text[])"]
         name = conn.execute("select current_setting('application_name')").fetchone()
         assert name == ("kb",)
 
