@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from kb.cli.eval import crowding
 from kb.cli.lifecycle import remove
 from kb_resources.settings import as_environment
 from kb_resources.stages.crowding import Alarm, judge, measure
@@ -69,7 +69,7 @@ def ask(bench: Bench) -> list[str]:
 
 @pytest.mark.requirement("P-44")
 def test_five_documents_planted_on_one_question_raise_an_alarm_and_go_by_one_command(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number, subject in enumerate(SUBJECTS):
         bench.write(f"handbook/{number}.md", handbook(number, subject))
@@ -78,8 +78,8 @@ def test_five_documents_planted_on_one_question_raise_an_alarm_and_go_by_one_com
         for number in range(len(SUBJECTS))
     ]
     bench.line.run_all(keys)
-    questions = tmp_path / "questions"
-    questions.mkdir()
+    questions = bench.settings.home / "evaluation"
+    questions.mkdir(parents=True)
     label = {"document": keys[0].document_id}
     (questions / "acme.jsonl").write_text(
         json.dumps({"id": "leave", "text": QUESTION, "relevant": [label]}) + "\n"
@@ -113,6 +113,27 @@ def test_five_documents_planted_on_one_question_raise_an_alarm_and_go_by_one_com
 
     for name, value in as_environment(bench.settings).items():
         monkeypatch.setenv(name, value)
+    # The command counts in days from now: what came before the planted is made a month old.
+    with bench.line.capabilities.database.owner_session() as conn:
+        conn.execute(
+            "update kb.version set created_at = created_at - interval '30 days'"
+            " where created_at < %s",
+            [since],
+        )
+    told = CliRunner().invoke(crowding, ["--scope", "acme", "--json"], standalone_mode=False)
+    assert told.return_value == 1
+    said = json.loads(told.stdout)
+    assert said["questions"] == found.questions
+    assert {each for one in said["alarms"] for each in one["documents"]} <= {
+        key.document_id for key in bad
+    }
+    spoken = CliRunner().invoke(crowding, ["--scope", "acme"], standalone_mode=False)
+    assert spoken.return_value == 1
+    assert f"{said['new_passages']} of {said['passages']} passages are new" in spoken.stdout
+    assert "inbox/" in spoken.stdout
+    none = CliRunner().invoke(crowding, ["--scope", "acme", "--days", "0"], standalone_mode=False)
+    assert (none.return_value, "0 of" in none.stdout) == (0, True)
+
     done = CliRunner().invoke(
         remove, ["--scope", "acme", "--source", str(bench.folder / "inbox"), "--reason", "planted"]
     )
