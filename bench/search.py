@@ -28,6 +28,7 @@ from kb_resources import embed
 from kb_resources.evaluate import half_of
 from kb_resources.model import Principal
 from kb_resources.retrieve import Retriever, SearchFilters
+from kb_resources.retrieve.ranking import WORDS
 from kb_resources.store.migrate import migrate
 from kb_resources.store.pool import Database
 from kb_resources.store.server import EmbeddedServer
@@ -115,7 +116,7 @@ def questions(one: sets.RetrievalSet) -> list[tuple[str, sets.Row, dict[str, int
 
 
 def evaluate(
-    retriever: Retriever, one: sets.RetrievalSet, modes: Sequence[str]
+    retriever: Retriever, one: sets.RetrievalSet, modes: Sequence[str], words: str
 ) -> dict[str, Scores]:
     """Print one line per group of questions and mode; returns every question's scores by mode."""
     found: dict[str, Scores] = {}
@@ -126,7 +127,13 @@ def evaluate(
         for group, row, relevant, languages in asked:
             filters = SearchFilters(languages=languages) if languages else None
             hits = retriever.search(
-                row["text"], principal=ASKER, scope=scope_of(one), mode=mode, k=10, filters=filters
+                row["text"],
+                principal=ASKER,
+                scope=scope_of(one),
+                mode=mode,
+                words=words,
+                k=10,
+                filters=filters,
             ).hits
             ranked = [hit.document_id for hit in hits]
             scores = (
@@ -191,6 +198,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=SETS)
     parser.add_argument("--text", action="store_true", help="without vectors")
+    parser.add_argument("--words", choices=WORDS, default="any", help="how many must be there")
     parser.add_argument("--cache", type=Path, help="folder for the sets' vectors")
     parser.add_argument("--models", type=Path, default=Path(".kb/models"))
     given = parser.parse_args()
@@ -223,7 +231,7 @@ def main() -> int:
                 )
                 retriever = Retriever(database, embedder=(lambda: model) if model else None)
                 modes = ("text", "vector", "hybrid") if model else ("text",)
-                found[name] = evaluate(retriever, one, modes)
+                found[name] = evaluate(retriever, one, modes, given.words)
         if model:
             compare_halves(found)
             against_goals(found)

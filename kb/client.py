@@ -89,6 +89,7 @@ class KnowledgeBase(CitingCalls, EmbeddingCalls):
         include_historical: bool = False,
         filters: SearchFilters | None = None,
         min_score: float | None = None,
+        words: str = "any",
     ) -> SearchResult:
         """Ranked passages of one scope.
 
@@ -103,6 +104,7 @@ class KnowledgeBase(CitingCalls, EmbeddingCalls):
             include_historical: superseded versions too.
             filters: `kb_resources.retrieve.SearchFilters`: conditions that hold for every hit.
             min_score: relevance that hits need, 0 to 1; those that have none stay.
+            words: passages with `any` of the words, with `all` of them, or those `all_first`.
 
         Raises:
             ScopeRequired: no scope.
@@ -120,6 +122,7 @@ class KnowledgeBase(CitingCalls, EmbeddingCalls):
             include_historical=include_historical,
             filters=filters,
             min_score=min_score,
+            words=words,
         )
 
     def joined(

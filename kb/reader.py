@@ -74,6 +74,7 @@ class Reader:
         known_at: datetime | None = None,
         filters: SearchFilters | None = None,
         min_score: float | None = None,
+        words: str = "any",
     ) -> SearchResult:
         """See `KnowledgeBase.search`."""
         return self.retriever.search(
@@ -87,6 +88,7 @@ class Reader:
             include_historical=include_historical,
             filters=filters,
             min_score=min_score,
+            words=words,
         )
 
     def passage(

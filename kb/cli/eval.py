@@ -63,6 +63,13 @@ def _line() -> Iterator[Line]:
     show_default=True,
     help="Words and meaning, words only, or meaning only.",
 )
+@click.option(
+    "--words",
+    type=click.Choice(["any", "all", "all_first"]),
+    default="any",
+    show_default=True,
+    help="Passages with any of the words, with all of them, or those first.",
+)
 @audience_option("Ask as a reader who holds this name; repeat for more.  [default: see everything]")
 @click.option("--allow-stale", is_flag=True, help="Ask though labels name what is not there.")
 @json_option
@@ -74,6 +81,7 @@ def run(
     gain: Any,
     min_grade: int,
     mode: str,
+    words: str,
     audiences: tuple[str, ...],
     allow_stale: bool,
     as_json: bool,
@@ -97,6 +105,7 @@ def run(
         half=half,
         gain=gain,
         mode=mode,
+        words=words,
         audiences=tuple(map(validate_audience, audiences)) or None,
     )
     if beir is not None:

@@ -30,6 +30,13 @@ _SPARE = 3
     show_default=True,
     help="Words and meaning, words only, or meaning only.",
 )
+@click.option(
+    "--words",
+    type=click.Choice(["any", "all", "all_first"]),
+    default="any",
+    show_default=True,
+    help="Passages with any of the words, with all of them, or those first.",
+)
 @click.option("--language", "languages", multiple=True, metavar="L", help="Only in it; repeat.")
 @click.option("--media-type", "media_types", multiple=True, metavar="M", help="Only of it; repeat.")
 @click.option("--document", "documents", multiple=True, metavar="ID", help="Only in it; repeat.")
@@ -56,6 +63,7 @@ def search(
     audiences: tuple[str, ...],
     limit: int,
     mode: str,
+    words: str,
     languages: tuple[str, ...],
     media_types: tuple[str, ...],
     documents: tuple[str, ...],
@@ -84,6 +92,7 @@ def search(
             audiences=audiences,
             k=min(limit * _SPARE, 100) if fold else limit,
             mode=mode,
+            words=words,
             as_of=instant(as_of, end_of_day=True),
             known_at=instant(known_at, end_of_day=True),
             include_historical=include_historical,

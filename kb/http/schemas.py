@@ -85,6 +85,9 @@ class SearchRequest(Input):
     audiences: Names | None = Field(None, description="Only these of the audiences you hold.")
     k: int = Field(8, ge=1, le=100, description="Passages at most.")
     mode: Literal["hybrid", "text", "vector"] = "hybrid"
+    words: Literal["any", "all", "all_first"] = Field(
+        "any", description="Passages with any of the words, with all of them, or those first."
+    )
     as_of: Instant | None = None
     known_at: Instant | None = Field(None, description="What was known then to hold; else now.")
     include_historical: bool = False

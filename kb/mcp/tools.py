@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
@@ -65,6 +65,10 @@ class Tools:
             str | None,
             Field(description="ISO 8601 instant: what held then instead of now.", max_length=100),
         ] = None,
+        words: Annotated[
+            Literal["any", "all", "all_first"],
+            Field(description="Passages with any of the words, with all of them, or those first."),
+        ] = "any",
     ) -> Found:
         """Find passages of a scope, best first, with document, version, page and place.
 
@@ -81,6 +85,7 @@ class Tools:
                 mode="hybrid",
                 as_of=instant(as_of, end_of_day=True),
                 include_historical=False,
+                words=words,
             )
         return Found(
             passages=[passage_of(hit) for hit in found.hits],

@@ -17,6 +17,7 @@ from kb_resources.errors import InputError, NotFound
 from kb_resources.lexical import ANALYZER_VERSION
 from kb_resources.model import Principal
 from kb_resources.retrieve import Hit, SearchFilters, SearchResult
+from kb_resources.retrieve.asking import MEANING_WEIGHT
 from kb_resources.retrieve.log import QuestionKey, check_correlation_id
 from kb_resources.retrieve.visible import readable_scope
 from kb_resources.store import logs
@@ -42,6 +43,10 @@ class Searcher(Protocol):
         known_at: datetime | None = None,
         include_historical: bool = False,
         filters: SearchFilters | None = None,
+        fusion: str = "adaptive",
+        meaning_weight: float = MEANING_WEIGHT,
+        min_score: float | None = None,
+        words: str = "any",
     ) -> SearchResult:
         """Ranked passages."""
         ...
@@ -172,6 +177,7 @@ def replay(
             known_at=known_at,
             include_historical=logged["historical"],
             filters=SearchFilters(**logged["filters"]) if logged["filters"] else None,
+            **(logged["options"] or {}),
         )
 
     then, now = run(logged["as_of"], logged["known_at"]), run(None, None)

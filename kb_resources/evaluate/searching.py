@@ -20,12 +20,19 @@ from kb_resources.store.documents import Conn
 
 
 def searcher(
-    retriever: Retriever, scope: str, principal: Principal, *, mode: str = "hybrid"
+    retriever: Retriever,
+    scope: str,
+    principal: Principal,
+    *,
+    mode: str = "hybrid",
+    words: str = "any",
 ) -> Searcher:
     """Asks the retriever for a pool of hits, as the principal."""
 
     def search(question: Question) -> Found:
-        found = retriever.search(question.text, principal=principal, scope=scope, mode=mode, k=POOL)
+        found = retriever.search(
+            question.text, principal=principal, scope=scope, mode=mode, words=words, k=POOL
+        )
         first = found.hits[0].relevance if found.hits else None
         return Found(found.hits, found.nothing_relevant, first)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         analyze,
         analyze_query,
         names_identifier,
+        query_words,
     )
     from kb_resources.lexical.highlight import highlights, surfaces
 else:
@@ -26,6 +27,7 @@ else:
                 "analyze",
                 "analyze_query",
                 "names_identifier",
+                "query_words",
             ),
             "highlight": (
                 "highlights",
@@ -41,5 +43,6 @@ __all__ = [
     "analyze_query",
     "highlights",
     "names_identifier",
+    "query_words",
     "surfaces",
 ]

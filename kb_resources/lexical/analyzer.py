@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -26,7 +26,7 @@ from kb_resources.lexical.stems import (
     stem,
 )
 from kb_resources.lexical.stopwords import is_stop_word, likely_languages
-from kb_resources.lexical.tokens import AROUND_WORDS, runs, spaced, token
+from kb_resources.lexical.tokens import AROUND_WORDS, Token, demanded, runs, spaced, token
 
 DIMENSIONS = 1_000_000_000
 MAX_TERMS = 1_000
@@ -200,14 +200,19 @@ def analyze(
 @lru_cache(maxsize=65_536)
 def _question_lexemes(run: str, languages: tuple[str, ...]) -> tuple[str, ...]:
     """Forms of a run under every candidate language of its script, and as it stands."""
-    parsed = token(run)
+    return _forms(token(run), languages, _stems)
+
+
+def _forms(
+    parsed: Token, languages: tuple[str, ...], stems: Callable[[str, str], list[str]]
+) -> tuple[str, ...]:
     forms = dict.fromkeys(fold(form) for form in parsed.exact)
     for word in parsed.words:
         script = CYRILLIC_LANGUAGES if is_cyrillic(word) else LATIN_LANGUAGES
         fitting = [language for language in languages if language in script] or languages
         topical = [language for language in fitting if not is_stop_word(word, language)]
         for language in topical:
-            forms |= dict.fromkeys(_stems(word, language))
+            forms |= dict.fromkeys(stems(word, language))
         if len(topical) == len(fitting):
             forms[fold(word)] = None
     return tuple(forms)
@@ -235,9 +240,7 @@ def analyze_query(text: str, languages: Iterable[str] | None = None) -> dict[int
     Returns:
         Lexeme number to number of occurrences, at most 400; empty when no word is left.
     """
-    found = list(runs(visible(text[:QUERY_CHARS])))
-    candidates = tuple(dict.fromkeys(map(analysed_as, languages or LANGUAGES)))
-    likely = likely_languages((run.lower() for run in found), candidates)
+    found, likely = _taken_apart(text, languages)
     counts: Counter[str] = Counter()
     for run in found:
         counts.update(_question_lexemes(run, likely))
@@ -245,3 +248,36 @@ def analyze_query(text: str, languages: Iterable[str] | None = None) -> dict[int
     if not counts:
         counts.update(fold(run.lower()) for run in found)
     return {lexeme_number(form): float(n) for form, n in counts.most_common(QUERY_TERMS) if form}
+
+
+def query_words(text: str, languages: Iterable[str] | None = None) -> tuple[tuple[int, ...], ...]:
+    """The words of a question, for searches that demand every one of them.
+
+    Args:
+        text: any string; only the first 8,000 characters count.
+        languages: candidate languages; None is all of them.
+
+    Returns:
+        Each word once, as the lexemes that stand for it: its stems in the candidate languages and
+        its spellings, but no part of a German compound. At most 400 lexemes. What is a function
+        word in any language the question may be in is left out, so there may be none.
+    """
+    found, likely = _taken_apart(text, languages)
+    words: dict[tuple[int, ...], None] = {}
+    room = QUERY_TERMS
+    for parsed in (one for run in dict.fromkeys(found) for one in demanded(run)):
+        if any(is_stop_word(word, language) for word in parsed.words for language in likely):
+            continue
+        forms = _forms(parsed, likely, lambda word, language: [stem(word, language)])
+        word = tuple(lexeme_number(form) for form in forms if form)
+        room -= len(word)
+        if word and room >= 0:
+            words[word] = None
+    return tuple(words)
+
+
+def _taken_apart(text: str, languages: Iterable[str] | None) -> tuple[list[str], tuple[str, ...]]:
+    """The runs of a question and the languages it may be in."""
+    found = list(runs(visible(text[:QUERY_CHARS])))
+    candidates = tuple(dict.fromkeys(map(analysed_as, languages or LANGUAGES)))
+    return found, likely_languages((run.lower() for run in found), candidates)

@@ -86,6 +86,32 @@ def token(run: str) -> Token:
     return _compound(run)
 
 
+def demanded(run: str) -> tuple[Token, ...]:
+    """What a text must have for it to hold this run: one form of each of these.
+
+    `INV-2024/0815` is demanded whole; `customer-facing` as it stands, as `customerfacing`, or as
+    two words; `getUserName` as one.
+    """
+    if len(run) > _MAX_CHARS:
+        return (token(run),)
+    if run[0] == "§":
+        return ()
+    if _unspaced(run):
+        return tuple(Token(exact=(pair,)) for pair in token(run).exact)
+    run = _POSSESSIVE.sub("", run)
+    made = token(run)
+    if run.isalnum() and not _HAS_DIGIT.search(run):
+        return (Token(made.words[:1], made.exact),)
+    if _GROUPED_NUMBER.fullmatch(run):
+        return (made,)
+    if _HAS_DIGIT.search(run) or run[-1] in "+#":
+        return (Token(exact=made.exact[:1]),)
+    joined = (_CONNECTOR.sub("", run.lower()),)
+    whole = made.words[:1] if made.words[:1] == joined else ()
+    parts = [part.lower() for part in _CONNECTOR.split(run) if part]
+    return tuple(Token((*whole, part), made.exact) for part in parts)
+
+
 def _unspaced(run: str) -> bool:
     return "\u0e00" <= run[0] <= "\ufaff" and run.isalpha() and not run.isupper()
 

@@ -121,6 +121,7 @@ class RetrievalLog:
         mode: str,
         model_id: str | None,
         analyzer: str,
+        options: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """The log's row for one search and its ranked rows."""
         chosen = query.filters
@@ -138,6 +139,7 @@ class RetrievalLog:
             "known_at": query.known_at,
             "historical": query.historical,
             "filters": None if chosen == RowFilter() else _given(chosen),
+            "options": options,
             "model_id": model_id,
             "analyzer": analyzer,
             "hits": [

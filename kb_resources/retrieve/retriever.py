@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kb_resources.errors import InputError
-from kb_resources.lexical import ANALYZER_VERSION
+from kb_resources.lexical import ANALYZER_VERSION, query_words
 from kb_resources.model import Principal
-from kb_resources.retrieve import asking, expand, relevance, weighing
+from kb_resources.retrieve import asking, expand, ranking, relevance, weighing
 from kb_resources.retrieve.asking import DEFAULT_K, MAX_K, MODES, SearchFilters
 from kb_resources.retrieve.embedded import (
     Database,
@@ -109,6 +109,7 @@ class Retriever:
         meaning_weight: float = asking.MEANING_WEIGHT,
         correlation_id: str | None = None,
         min_score: float | None = None,
+        words: str = "any",
     ) -> SearchResult:
         """Ranked passages.
 
@@ -129,11 +130,12 @@ class Retriever:
             meaning_weight: of the vector list in `weighted`: 1 is its order, 0 that of the words.
             correlation_id: names the search in the logs; None: a new one.
             min_score: relevance that hits need, 0 to 1; those that have none stay.
+            words: `any` of them; `all`, whatever finds the passage; or passages with `all_first`.
 
         Raises:
             ScopeRequired: no scope, before any SQL.
-            InputError: unknown mode or fusion, malformed scope, id, filter or bound, a time without
-                zone, scopes that are searched by different models or a vector of another model
+            InputError: unknown mode, fusion or words, malformed scope, id, filter or bound, time
+                without zone, scopes by different models or another model's vector
                 (`models_differ`), or a vector without words in `hybrid` (`words_missing`).
             PolicyError: mode `vector`, and the question may not go to the embedding model; in
                 `hybrid` it is then searched by text.
@@ -149,11 +151,13 @@ class Retriever:
         names = asking.scope_names(scope, scopes)
         asking.one_of(mode, MODES, "mode")
         asking.one_of(fusion, asking.FUSIONS, "fusion")
+        asking.one_of(words, ranking.WORDS, "choice of words")
         weight = weighing.check_weight(meaning_weight)
         wanted = 2 * asking.candidates_of(min(int(k), MAX_K)) if fusion == "weighted" else 0
         instant = asking.aware(as_of or known_at or self._clock())
         chosen = asking.row_filter(filters)
         least = check_least(min_score)
+        options = ranking.options(words, fusion, weight, least)
         asked_as = self._asked_as(text_of(query))
         text = asked_as[0]
         limit = max(1, min(int(k), MAX_K))
@@ -172,7 +176,7 @@ class Retriever:
             model = key_of(embedder, list(visible.values()), conn)
             if mode == "vector" and vector is not None:
                 check_vectors_there(list(visible.values()))
-            used = mode if mode == "text" or model is not None else _without_vectors(mode)
+            used = "text" if mode == "hybrid" and model is None else mode
             asked = SearchQuery(
                 scope_ids=[visible[name].scope_id for name in names],
                 lexemes=expand.lexemes_of(asked_as) if used != "vector" else {},
@@ -187,10 +191,11 @@ class Retriever:
                 vector_weight=asking.vector_weight(text),
                 full_share=asking.FULL_SHARE if fusion == "adaptive" else 0.0,
                 known_at=None if known_at is None else asking.aware(known_at),
+                scopes=names,
+                words=query_words(text) if words != "any" else (),
             )
-            found = statements.run(conn, asked)
-            if fusion == "weighted" and used == "hybrid":
-                found = weighing.weighted(found, weight)
+            mixed = weight if fusion == "weighted" and used == "hybrid" else None
+            found = ranking.ranked(conn, asked, words=words, weight=mixed)
             rows, reranked = order(self._reranker, text, found[:depth], limit)
             read_by = relevance.calibration(embedder.model_id if embedder else None, used)
             hits, nothing = relevance.weighed(
@@ -210,6 +215,7 @@ class Retriever:
                     mode=used,
                     model_id=embedder.model_id if embedder and model is not None else None,
                     analyzer=ANALYZER_VERSION,
+                    options=options,
                 )
                 logs.add_retrieval(conn, logged)
         return SearchResult(
@@ -294,7 +300,3 @@ class Retriever:
         if row is None:
             raise no_passage(passage_id, name)
         return Hit.from_row(row)
-
-
-def _without_vectors(mode: str) -> str:
-    return "text" if mode == "hybrid" else mode

@@ -48,6 +48,7 @@ class Wanted:
         half: `dev`, `test` or None for both.
         gain: what a label is worth.
         mode: `hybrid`, `text` or `vector`.
+        words: how many of its words a passage must hold: `any`, `all` or `all_first`.
         audiences: names held by who asks; None: everything in the scope is found.
     """
 
@@ -56,6 +57,7 @@ class Wanted:
     half: Half | None = None
     gain: Gain = "binary"
     mode: str = "hybrid"
+    words: str = "any"
     audiences: tuple[str, ...] | None = None
 
     @property
@@ -165,12 +167,17 @@ def _run(
         caps, scope, asked, wanted.actor, caps.embedder_of(model), digest
     )
     ask = searcher(
-        retriever_of(caps, lambda *_, **__: may), scope, wanted.principal, mode=wanted.mode
+        retriever_of(caps, lambda *_, **__: may),
+        scope,
+        wanted.principal,
+        mode=wanted.mode,
+        words=wanted.words,
     )
     told = None if seen is None else lambda count, _of: seen("asked", count)
     made = evaluate.run(scope, questions, ask, half=wanted.half, gain=wanted.gain, seen=told)
     config = {
         "mode": wanted.mode if may else "text",
+        "words": wanted.words,
         "model": model,
         "analyzer": caps.versions.analyzer,
         "chunker": caps.versions.chunker,

@@ -22,15 +22,11 @@ Row = dict[str, Any]
 
 def add_retrieval(conn: Conn, row: Mapping[str, Any]) -> None:
     """Append one search."""
-    filters = row["filters"]
-    conn.execute(
-        sql("add_retrieval"),
-        {
-            **row,
-            "filters": None if filters is None else Jsonb(filters),
-            "hits": Jsonb(row["hits"]),
-        },
-    )
+    given = {
+        name: None if row[name] is None else Jsonb(row[name])
+        for name in ("filters", "options", "hits")
+    }
+    conn.execute(sql("add_retrieval"), {**row, **given})
 
 
 def add_disclosure(conn: Conn, row: Mapping[str, Any]) -> None:

@@ -81,6 +81,9 @@ class SearchQuery:
         full_share: share of the best possible BM25 from which a rank in the text list counts in
             full; 0: always (plain reciprocal rank).
         known_at: state of knowledge to search, aware; None is now.
+        scopes: names of `scope_ids`, in their order; without them they are looked up.
+        words: each as the lexemes that stand for it; a passage holds one of every word's, however
+            it is found. Empty: no word is demanded.
     """
 
     scope_ids: Sequence[int]
@@ -96,6 +99,8 @@ class SearchQuery:
     vector_weight: float = 1.0
     full_share: float = 0.0
     known_at: datetime | None = None
+    scopes: Sequence[str] = ()
+    words: Sequence[Sequence[int]] = ()
 
 
 def visible_scopes(conn: Conn, names: Sequence[str]) -> dict[str, SearchScope]:
@@ -107,6 +112,7 @@ def visible_scopes(conn: Conn, names: Sequence[str]) -> dict[str, SearchScope]:
 def run(conn: Conn, query: SearchQuery) -> list[dict[str, Any]]:
     """Ranked rows, best first; keys are the columns of `kb.search`."""
     chosen = query.filters
+    numbered = [(nth, lexeme) for nth, word in enumerate(query.words) for lexeme in word]
     given = {
         "scope_ids": list(query.scope_ids),
         "lexemes": list(query.lexemes),
@@ -127,6 +133,9 @@ def run(conn: Conn, query: SearchQuery) -> list[dict[str, Any]]:
         "known_at": query.known_at,
         "k": query.k,
         "candidates": query.candidates,
+        "scopes": list(query.scopes) or None,
+        "words": [nth for nth, _ in numbered] or None,
+        "word_lexemes": [lexeme for _, lexeme in numbered] or None,
     }
     with conn.cursor(row_factory=dict_row) as cursor:
         return cursor.execute(sql("search"), given, prepare=True).fetchall()

@@ -70,6 +70,7 @@ def run_search(
         principal=identity.principal(given.audiences),
         k=given.k,
         mode=given.mode,
+        words=given.words,
         as_of=given.as_of,
         known_at=given.known_at,
         include_historical=given.include_historical,

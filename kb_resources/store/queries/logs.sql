@@ -3,11 +3,11 @@
 
 -- name: add_retrieval
 insert into kb.retrieval_log (correlation_id, scope_ids, actor, audiences, question_digest, key_id,
-  asked_mode, mode, k, as_of, known_at, historical, filters, model_id, analyzer, hits)
+  asked_mode, mode, k, as_of, known_at, historical, filters, options, model_id, analyzer, hits)
 values (%(correlation_id)s, %(scope_ids)s::int[], %(actor)s, %(audiences)s::text[],
   %(question_digest)s, %(key_id)s, %(asked_mode)s, %(mode)s, %(k)s, %(as_of)s, %(known_at)s,
   %(historical)s,
-  %(filters)s::jsonb, %(model_id)s, %(analyzer)s, %(hits)s::jsonb)
+  %(filters)s::jsonb, %(options)s::jsonb, %(model_id)s, %(analyzer)s, %(hits)s::jsonb)
 
 -- name: add_disclosure
 insert into kb.disclosure_log (correlation_id, scope_ids, actor, purpose, destination, hosting,
@@ -27,7 +27,8 @@ from kb.scope where name = any (%(scopes)s)
 -- name: logged_retrievals
 -- Searches under a correlation id, oldest first, with the names of their scopes.
 select r.correlation_id, r.at, r.actor, r.audiences, r.question_digest, r.key_id, r.asked_mode,
-  r.mode, r.k, r.as_of, r.known_at, r.historical, r.filters, r.model_id, r.analyzer, r.hits,
+  r.mode, r.k, r.as_of, r.known_at, r.historical, r.filters, r.options, r.model_id, r.analyzer,
+  r.hits,
   (select array_agg(s.name order by s.scope_id) from kb.scope s
     where s.scope_id = any (r.scope_ids)) as scopes
 from kb.retrieval_log r where r.correlation_id = %(correlation_id)s order by r.at, r.retrieval_id

@@ -6,12 +6,13 @@
 select * from kb.search_scopes(%(scopes)s::text[])
 
 -- name: search
--- One ranked page; see the comment on the function in migration 0017.
+-- One ranked page; see the comments on the function in migrations 0017 and 0028.
 select * from kb.search(%(scope_ids)s::int[], %(lexemes)s::int[], %(weights)s::real[],
   %(vector)s::halfvec, %(model_key)s::int, %(audiences)s::text[], %(as_of)s, %(historical)s,
   %(k)s::int, %(candidates)s::int, %(filtered)s, %(languages)s::text[], %(media_types)s::text[],
   %(documents)s::text[], %(heading_prefix)s::text[], %(metadata)s::jsonb,
-  %(vector_weight)s::real, %(full_share)s::real, %(known_at)s)
+  %(vector_weight)s::real, %(full_share)s::real, %(known_at)s, %(scopes)s::text[],
+  %(words)s::int[], %(word_lexemes)s::int[])
 
 -- name: passage_by_id
 -- One passage for a reader: of the version named, else the one that holds now, else the newest.

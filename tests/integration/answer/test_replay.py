@@ -10,11 +10,12 @@ import pytest
 from kb_resources.answer.replay import Replay, replay
 from kb_resources.errors import InputError
 from kb_resources.model import Verdict
-from kb_resources.retrieve import SearchFilters
+from kb_resources.retrieve import SearchFilters, relevance
 from kb_resources.retrieve.log import QuestionKey
+from kb_resources.retrieve.relevance import Calibration
 from kb_resources.store import passages, versions
 from tests.integration.answer.conftest import LEAVE, LOST
-from tests.integration.answer.logged_searches import ADMIN, again, logged, search
+from tests.integration.answer.logged_searches import ADMIN, WHO, again, logged, rows, search
 from tests.integration.search.conftest import TinyEmbedder, World
 
 
@@ -29,6 +30,34 @@ def test_a_replay_gives_the_logged_ranks_again(library: World) -> None:
     assert found.reproduced
     assert found.unchanged
     assert [p.rank_logged for p in found.passages] == [1, 2, 3]
+
+
+@pytest.mark.requirement("O-48")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"min_score": 0.9},
+        {"words": "all"},
+        {"words": "all_first", "fusion": "rrf"},
+        {"fusion": "weighted", "meaning_weight": 0.0},
+        {},
+    ],
+)
+def test_a_replay_asks_as_was_asked(
+    library: World, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a search with a floor, say, would find more passages, and neighbours be blamed."""
+    halves = Calibration("tiny", "hybrid", 0.0, 0.0, 10.0, 0.5)
+    monkeypatch.setattr(relevance, "calibrations", lambda: (halves,))
+    plain = logged(library).search("lost the device", scope=library.scope, principal=WHO)
+    made = search(library, "lost the device", **options)
+    [row] = rows(library, made)
+    assert row["options"] == (options or None)
+    if "min_score" in options:
+        assert 0 < len(row["hits"]) < len(plain.hits)
+    found = again(library, made, "lost the device")
+    assert (found.reproduced, found.unchanged) == (True, True)
+    assert causes(found) == {}
 
 
 def test_a_replay_needs_the_very_question_and_key(library: World) -> None:

@@ -281,8 +281,8 @@ def test_the_command_line_says_whether_it_ordered_them(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("KB_RERANK_TIMEOUT_S", "60")
 
-    def search(*arguments: str) -> dict[str, Any]:
-        given = ["search", "leave", "--scope", "acme", "--json", *arguments]
+    def search(*arguments: str, query: str = "leave") -> dict[str, Any]:
+        given = ["search", query, "--scope", "acme", "--json", *arguments]
         cli.main(given, standalone_mode=False)
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return found
@@ -292,3 +292,5 @@ def test_the_command_line_says_whether_it_ordered_them(
     assert found["reranked"] is True
     assert [hit["title"] for hit in found["hits"]] == ["Doc 1", "Doc 2"]
     assert [hit["relevance"] for hit in found["hits"]] == [0.9526, 0.7311]
+    assert search("--words", "all", query="leave xyzzy")["hits"] == []
+    assert search("--words", "all_first", query="leave xyzzy")["hits"]

@@ -44,6 +44,16 @@ def test_a_search_gives_passages_with_the_places_of_its_words(viewer: Client) ->
     assert answer["correlation_id"]
 
 
+@pytest.mark.requirement("P-23")
+def test_a_search_may_demand_every_word(viewer: Client, admin: Client) -> None:
+    assert documents_of(found(viewer, "annual leave days", words="all")) == {"leave"}
+    assert documents_of(found(admin, "annual merger")) >= {"leave", "merger"}
+    assert documents_of(found(admin, "annual merger", words="all")) == set()
+    assert documents_of(found(admin, "annual merger", words="all_first")) >= {"leave", "merger"}
+    asked = {"query": "x", "scope": "acme", "words": "some"}
+    assert viewer("POST", "/api/v1/search", json=asked).status == 422
+
+
 @pytest.mark.requirement("B-03")
 def test_audiences_hide_a_document_from_those_who_do_not_hold_one(
     viewer: Client, red: Client, admin: Client

@@ -183,6 +183,20 @@ def test_a_model_is_told_when_nothing_relevant_was_found(
     assert talk(reader, principal(library), talking) == (True, passages)
 
 
+@pytest.mark.requirement("P-23")
+def test_a_model_may_demand_every_word(library: World, reader: Reader) -> None:
+    async def talking(client: Client) -> list[list[str]]:
+        asked = {"query": "lost device within the hour", "scope": library.scope}
+        found = [
+            data(await client.call_tool("search", {**asked, **more}))
+            for more in ({}, {"words": "all"}, {"words": "all", "query": "lost salaries"})
+        ]
+        return [[passage["text"] for passage in one["passages"]] for one in found]
+
+    usual, every, none = talk(reader, principal(library), talking)
+    assert (len(usual) > 1, every, none) == (True, HANDBOOK[:1], [])
+
+
 def test_no_tool_gives_scores_or_the_indexed_context(library: World, reader: Reader) -> None:
     async def talking(client: Client) -> None:
         result = await client.call_tool("search", {"query": "annual leave", "scope": library.scope})
