@@ -5,7 +5,7 @@ An ordinary output would mark every partition of a run; so the op records one ex
 document, yields `done`, and raises for broken documents only after that (docs/adr/0003).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,7 @@ from kb_resources.bindings.partitions import add_documents
 from kb_resources.model import AnyStage, DocumentKey, Stage, StageReport
 from kb_resources.settings import load_settings
 from kb_resources.stages.line import Line
-from kb_resources.stages.orchestration import facts_of
+from kb_resources.stages.orchestration import facts_of, standing
 from kb_resources.tracing import span
 
 GROUP = 50
@@ -100,6 +100,8 @@ def stage_op(asset: StageAsset) -> dg.OpDefinition:
                     f"kb.{stage.value}", on=load_settings().traces, kb__run_id=context.run_id
                 ) as facts:
                     step.work(keys)
+                    if door.is_asset_run and not door.first:
+                        step.stand(set(asked_for(context, door, batch, line)) - set(keys))
                     facts |= {"kb.documents": len(keys), "kb.broken": len(step.broken)}
                 taken = meter.read(context, stage.value, keys)
                 if asset.then is not None:
@@ -162,6 +164,12 @@ class _Step:
             f"{stage.value}: {len(keys)} documents, {len(self.refused)} refused, "
             f"{len(self.broken)} broken"
         )
+
+    def stand(self, keys: Iterable[DocumentKey]) -> None:
+        """Tell of documents that need nothing: to a backfill, a target without an event failed."""
+        rest = sorted(keys, key=str)
+        for start in range(0, len(rest), GROUP):
+            self._tell(standing(self.line, self.asset.stage, rest[start : start + GROUP]))
 
     def _run(self, keys: Sequence[DocumentKey]) -> Iterator[tuple[DocumentKey, Any]]:
         ready: list[DocumentKey] = []

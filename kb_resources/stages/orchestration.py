@@ -7,6 +7,7 @@ The batch table works as an outbox, https://microservices.io/patterns/data/trans
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,10 +16,10 @@ from typing import Any
 from psycopg.rows import class_row, dict_row
 
 from kb_resources.errors import NotFound
-from kb_resources.model import AnyStage, DocumentKey, Stage
-from kb_resources.stages import facts
+from kb_resources.model import AnyStage, DocumentKey, DocumentState, Stage, StageReport
+from kb_resources.stages import common, facts
 from kb_resources.stages.line import Line
-from kb_resources.store import ann, documents, generations, passages
+from kb_resources.store import ann, documents, generations, passages, staging
 from kb_resources.store.sql import sql
 
 
@@ -65,6 +66,22 @@ def embedded_otherwise(line: Line, limit: int) -> list[DocumentKey]:
     with line.capabilities.database.transaction("pipeline") as conn:
         found = generations.to_backfill(conn, limit)
     return [DocumentKey(scope, document_id) for scope, document_id in found]
+
+
+def standing(line: Line, stage: AnyStage, keys: Sequence[DocumentKey]) -> list[StageReport]:
+    """What `stage` did for those of `keys` that are published and that nothing acts on now."""
+    started, versions = time.perf_counter(), line.capabilities.versions
+    with line.capabilities.database.transaction("pipeline") as conn:
+        rows = [
+            row
+            for row in documents.load(conn, keys)
+            if row.version_key is not None
+            and row.state == DocumentState.INDEXED
+            and row.settled_fingerprint == versions.settled(row, row.digest or "")
+        ]
+        results = staging.results(conn, [row.version_key or 0 for row in rows], stage)
+    known = ((row, results.get((row.version_key or 0, stage))) for row in rows)
+    return [common.unchanged(stage, row, done, started) for row, done in known if done is not None]
 
 
 def facts_of(

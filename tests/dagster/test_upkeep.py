@@ -166,11 +166,11 @@ def test_scopes_of_another_model_get_a_shadow_and_one_backfill_a_night(
     assert "was asked for before" in tonight()
     (backfill,) = plant.instance.get_backfills()
     assert backfill.tags["kb/cause"] == "reembed"
-    assert set(backfill.asset_selection or ()) == {
-        dg.AssetKey(["kb", stage]) for stage in ("embed", "index", "supersede")
-    }
+    asked = [Stage(asset.path[-1]) for asset in backfill.asset_selection or ()]
+    before = datetime.now(UTC).timestamp()
     for key in keys:  # as the daemon does it, a run each here
-        assert plant.materialize(key, Stage.EMBED, Stage.INDEX, Stage.SUPERSEDE).success
+        assert plant.materialize(key, *asked).success
+    assert all(_told_since(plant, stage, before) == set(map(str, keys)) for stage in asked)
     (stands,) = status(plant.line.capabilities)
     assert (stands.live, stands.beside_is) == (live, "shadow")
     assert (stands.done, stands.total) == (3, 3)
@@ -179,6 +179,24 @@ def test_scopes_of_another_model_get_a_shadow_and_one_backfill_a_night(
         assert set(plant.checks(Stage.EMBED, name).values()) == {"SUCCEEDED"}
     assert set(plant.checks(Stage.INDEX, "schema").values()) == {"SUCCEEDED"}
     assert "No document lacks" in tonight()
+
+
+def _told_since(plant: Plant, stage: Stage, before: float) -> set[str | None]:
+    """Documents with an event of the asset; one without makes the daemon call a backfill failed."""
+    asked = dg.AssetRecordsFilter(dg.AssetKey(["kb", stage.value]), after_timestamp=before)
+    found = plant.instance.fetch_materializations(asked, limit=10)
+    return {record.partition_key for record in found.records}
+
+
+@pytest.mark.requirement("P-78")
+def test_a_backfill_over_documents_that_need_nothing_has_an_event_for_each_target(
+    plant: Plant,
+) -> None:
+    (key,) = plant.register(houses(4))
+    assert plant.batch([key]).success
+    before = datetime.now(UTC).timestamp()
+    assert plant.materialize(key, *Stage).success
+    assert {stage for stage in Stage if _told_since(plant, stage, before) != {str(key)}} == set()
 
 
 def _searched_by_another_model(plant: Plant) -> str:
