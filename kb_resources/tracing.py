@@ -8,7 +8,7 @@ https://opentelemetry.io/docs/languages/python/.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from kb_resources.errors import InputError
@@ -18,12 +18,16 @@ TRACER = "dagster-kb"
 
 
 @contextmanager
-def span(name: str, *, on: bool, **facts: Fact) -> Iterator[dict[str, Fact]]:
+def span(
+    name: str, *, on: bool, caller: Mapping[str, str] | None = None, **facts: Fact
+) -> Iterator[dict[str, Fact]]:
     """A span around what happens inside.
 
     Args:
         name: low in variety: a stage, a method; no id and no text.
         on: whether traces are wanted (`KB_TRACES`); else nothing is imported and nothing is made.
+        caller: headers of the request that is served here (W3C `traceparent`, `tracestate`), whose
+            trace it joins; None: the span is of no request.
         facts: attributes; dots in their names are written as two underscores.
 
     Yields:
@@ -37,7 +41,7 @@ def span(name: str, *, on: bool, **facts: Fact) -> Iterator[dict[str, Fact]]:
         yield found
         return
     try:
-        from opentelemetry import trace
+        from opentelemetry import propagate, trace
     except ImportError as error:
         raise InputError(
             "KB_TRACES is on and OpenTelemetry is not installed.",
@@ -45,7 +49,11 @@ def span(name: str, *, on: bool, **facts: Fact) -> Iterator[dict[str, Fact]]:
         ) from error
     # What an exception says may quote a document: its class alone is kept.
     with trace.get_tracer(TRACER).start_as_current_span(
-        name, record_exception=False, set_status_on_exception=False
+        name,
+        context=None if caller is None else propagate.extract(dict(caller)),
+        kind=trace.SpanKind.INTERNAL if caller is None else trace.SpanKind.SERVER,
+        record_exception=False,
+        set_status_on_exception=False,
     ) as made:
         try:
             yield found

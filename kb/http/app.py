@@ -106,6 +106,8 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        # Its own spans hold addresses with what was asked, its log what an error quotes (ADR 15).
+        telemetry={"tracing": False, "logs": False},
         generate_unique_id_function=_operation_id,
     )
     app.state.metrics = Metrics()

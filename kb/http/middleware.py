@@ -69,9 +69,18 @@ class Outermost:
             await self._app(scope, receive, send)
             return
         exchange = _Exchange(self._app, self._owner, self._log, scope)
-        with span("HTTP", on=self._owner.state.services.settings.traces) as facts:
+        traced = self._owner.state.services.settings.traces
+        with span("HTTP", on=traced, caller=_caller(scope)) as facts:
             await exchange.serve(receive, send)
             facts |= exchange.facts
+
+
+def _caller(scope: Scope) -> dict[str, str]:
+    """The headers that say which trace a request belongs to."""
+    names = (b"traceparent", b"tracestate")
+    return {
+        name.decode(): text.decode("latin-1") for name, text in scope["headers"] if name in names
+    }
 
 
 class _Exchange:
