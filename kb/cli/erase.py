@@ -60,6 +60,7 @@ def erase(
 
     if bool(document_ids) == (audience is not None):
         raise click.UsageError("Name documents, or give --held-only-by.")
+    _require_yes(yes, as_json)
     keys = [document_key(scope, document_id) for document_id in document_ids]
     with deciding(actor) as (line, who):
         eraser = open_eraser(load_settings(), line, rewrite=rewrite)
@@ -68,7 +69,7 @@ def erase(
             for key in keys:
                 load_one(conn, key)
         what = f"all that only {audience} can read" if audience else ", ".join(document_ids)
-        if not yes and not as_json:
+        if not yes:
             question = f"Erase {what} from {scope}? It cannot be taken back. (--yes answers)"
             click.confirm(question, abort=True)
         if audience is not None:
@@ -79,6 +80,12 @@ def erase(
             done = [eraser.erase(key, actor=who, reason=reason) for key in keys]
         line.run_all([key for item in done for key in item.woken])
     _show(done, as_json)
+
+
+def _require_yes(yes: bool, as_json: bool) -> None:
+    """Where a program reads the answer nobody can be asked."""
+    if as_json and not yes:
+        raise click.UsageError("This cannot be taken back: say --yes beside --json.")
 
 
 def _show(done: Sequence[Erased], as_json: bool) -> None:
@@ -168,7 +175,8 @@ def forget_actor(actor: str, yes: bool, as_json: bool) -> None:
     from kb.erasing import open_eraser
     from kb_resources.settings import load_settings
 
-    if not yes and not as_json:
+    _require_yes(yes, as_json)
+    if not yes:
         click.confirm(f"Forget {actor}? It cannot be taken back.", abort=True)
     with deciding(None) as (line, _):
         counts = open_eraser(load_settings(), line).forget_actor(actor)

@@ -116,7 +116,7 @@ def list_(as_json: bool) -> None:
     from kb_resources.store import access
 
     with _opened() as database, database.transaction("app") as conn:
-        rows = access.list_keys(conn, scopes=None, limit=1000)
+        rows = access.list_keys(conn, scopes=None, limit=None)
     if as_json:
         names = [n for n in access.KeyRow.__dataclass_fields__ if not n.endswith("_hash")]
         dump([{name: getattr(row, name) for name in names} for row in rows])

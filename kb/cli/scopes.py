@@ -95,8 +95,9 @@ def create(name: str, title: str | None, actor: str | None, as_json: bool, **giv
     wanted = ScopeSettings(**_changes(given))
     with _opened(actor) as (database, settings, who):
         made = stage.create(
-            database, name, title=title, settings=wanted, languages=settings.languages, actor=who
-        )
+            database, name, title=title, settings=wanted, languages=settings.languages,
+            model=settings.model, actor=who,
+        )  # fmt: skip
     _tell(made, as_json, "created")
 
 
@@ -170,8 +171,8 @@ def set_(name: str, actor: str | None, as_json: bool, **given: Any) -> None:
     changes = _changes(given)
     if not changes:
         raise click.UsageError("Name at least one setting to change.")
-    with _opened(actor) as (database, _, who):
-        made = stage.configure(database, name, changes, actor=who)
+    with _opened(actor) as (database, settings, who):
+        made = stage.configure(database, name, changes, model=settings.model, actor=who)
     _tell(made, as_json, "changed")
 
 
@@ -191,14 +192,15 @@ def rename(name: str, title: str | None, actor: str | None, as_json: bool) -> No
 
 @scopes.command()
 @click.argument("name")
+@click.option("--anyway", is_flag=True, help="Also while uploads wait for it; they fail then.")
 @_actor_option
 @json_option
-def close(name: str, actor: str | None, as_json: bool) -> None:
+def close(name: str, anyway: bool, actor: str | None, as_json: bool) -> None:
     """Take no more documents. What is there stays readable."""
     from kb_resources.stages import scopes as stage
 
     with _opened(actor) as (database, _, who):
-        made = stage.close(database, name, datetime.now(UTC), actor=who)
+        made = stage.close(database, name, datetime.now(UTC), actor=who, anyway=anyway)
     _tell(made, as_json, "closed")
 
 
@@ -230,18 +232,23 @@ def expire(name: str, dry_run: bool, actor: str | None, as_json: bool) -> None:
 
     if dry_run:
         with _opened(actor) as (database, _, _):
-            found = stage.outlived(database, name, datetime.now(UTC))
+            found = stage.Expired(tuple(stage.outlived(database, name, datetime.now(UTC))))
     else:
         with deciding(actor) as (line, who):
             found = stage.expire(line.capabilities, name, actor=who)
-            keys = [DocumentKey(name, document_id) for document_id in found]
-            commit_batch(load_settings(), line.capabilities, keys)
+            line.run_all(found.woken)
+            keys = [DocumentKey(name, document_id) for document_id in found.documents]
+            commit_batch(load_settings(), line.capabilities, [*keys, *found.woken])
+    woken = [key.document_id for key in found.woken]
     if as_json:
-        dump({"scope": name, "removed": not dry_run, "documents": found})
+        said = {"scope": name, "removed": not dry_run, "documents": list(found.documents)}
+        dump(said | ({} if dry_run else {"woken": woken}))
         return
-    for document_id in found:
+    for document_id in found.documents:
         say(document_id)
-    say(f"{len(found)} {'would be removed' if dry_run else 'removed'}")
+    say(f"{len(found.documents)} {'would be removed' if dry_run else 'removed'}")
+    for document_id in woken:
+        say(f"  {document_id}, which has the same bytes, is published on its own now")
 
 
 def _json(found: ScopeOverview) -> dict[str, Any]:

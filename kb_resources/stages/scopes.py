@@ -47,6 +47,7 @@ def create(
     title: str | None = None,
     settings: ScopeSettings | None = None,
     languages: Sequence[str] = (),
+    model: str = "",
     actor: str,
 ) -> Scope:
     """Make a scope.
@@ -57,6 +58,7 @@ def create(
         title: for people, or None.
         settings: what holds for its documents.
         languages: the installation's, for settings that name none.
+        model: the installation's, for settings that name none; empty: not known here.
         actor: who makes it.
 
     Raises:
@@ -66,6 +68,7 @@ def create(
     wanted = settings or ScopeSettings()
     if not wanted.languages:
         wanted = replace(wanted, languages=tuple(sorted(languages)))
+    scopes.check_limit(wanted, model)
     with database.transaction("pipeline") as conn:
         return scopes.create(conn, name, title=title, settings=wanted, actor=actor)
 
@@ -94,13 +97,16 @@ def overviews(database: Database, now: datetime) -> list[ScopeOverview]:
         ]
 
 
-def configure(database: Database, name: str, changes: Mapping[str, Any], *, actor: str) -> Scope:
+def configure(
+    database: Database, name: str, changes: Mapping[str, Any], *, model: str = "", actor: str
+) -> Scope:
     """Change some settings; they hold for documents from their next run on.
 
     Args:
         database: of the installation.
         name: of the scope.
         changes: values by the names of `ScopeSettings`.
+        model: the installation's, where the scope names none; empty: not known here.
         actor: who changes them.
 
     Raises:
@@ -115,6 +121,7 @@ def configure(database: Database, name: str, changes: Mapping[str, Any], *, acto
         )
     with database.transaction("pipeline") as conn:
         settings = replace(scopes.locked(conn, name).settings, **changes)
+        scopes.check_limit(settings, model)
         return scopes.configure(conn, name, settings, actor=actor)
 
 
@@ -124,9 +131,25 @@ def rename(database: Database, name: str, title: str | None, *, actor: str) -> S
         return scopes.rename(conn, name, title, actor=actor)
 
 
-def close(database: Database, name: str, now: datetime, *, actor: str) -> Scope:
-    """Take no more documents; what is there stays readable. Closing twice is no error."""
+def close(
+    database: Database, name: str, now: datetime, *, actor: str, anyway: bool = False
+) -> Scope:
+    """Take no more documents; what is there stays readable. Closing twice is no error.
+
+    Args:
+        database: of the installation.
+        name: of the scope.
+        now: since when it is closed.
+        actor: who closes it.
+        anyway: also where uploads wait for it or are at work; those end as failed.
+
+    Raises:
+        NotFound: no such scope.
+        ConflictError: uploads wait for it or are at work (`scope_busy`).
+    """
     with database.transaction("pipeline") as conn:
+        if not anyway:
+            scopes.require_idle(conn, name)
         return scopes.set_closed(conn, name, now, actor=actor)
 
 
@@ -136,7 +159,9 @@ def reopen(database: Database, name: str, *, actor: str) -> Scope:
         return scopes.set_closed(conn, name, None, actor=actor)
 
 
-def outlived(database: Database, name: str, now: datetime, *, limit: int = 1000) -> list[str]:
+def outlived(
+    database: Database, name: str, now: datetime, *, limit: int | None = None
+) -> list[str]:
     """Documents that the scope's retention has run out for, oldest first; none without one."""
     with database.transaction("pipeline") as conn:
         days = scopes.get(conn, name).settings.retention_days
@@ -147,31 +172,41 @@ def outlived(database: Database, name: str, now: datetime, *, limit: int = 1000)
     return [str(document_id) for (document_id,) in rows]
 
 
-def expire(caps: Capabilities, name: str, *, actor: str, limit: int = 1000) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """What a retention that ran out has done.
+
+    Attributes:
+        documents: ids of the removed ones.
+        woken: documents that repeated bytes of a removed one; to be taken through the line.
+    """
+
+    documents: tuple[str, ...] = ()
+    woken: tuple[DocumentKey, ...] = ()
+
+
+def expire(caps: Capabilities, name: str, *, actor: str) -> Expired:
     """Remove what outlived the scope's retention; each can be restored.
 
     Args:
         caps: of the pipeline.
         name: of the scope.
         actor: who asks.
-        limit: documents at most; call again for more.
 
-    Returns:
-        Ids of the removed documents.
+    Raises:
+        NotFound: no such scope.
     """
-    found = outlived(caps.database, name, caps.clock(), limit=limit)
+    found = outlived(caps.database, name, caps.clock())
     if not found:
-        return []
+        return Expired()
     with caps.database.transaction("pipeline") as conn:
         days = scopes.get(conn, name).settings.retention_days
+    reason = f"The retention of {days} days in {name} ran out."
+    woken: list[DocumentKey] = []
     for document_id in found:
-        removal.remove(
-            caps,
-            DocumentKey(name, document_id),
-            actor=actor,
-            reason=f"The retention of {days} days in {name} ran out.",
-        )
+        key = DocumentKey(name, document_id)
+        woken += removal.remove(caps, key, actor=actor, reason=reason).to_run
     with caps.database.transaction("pipeline") as conn:
         details = {"documents": len(found), "retention_days": days}
         scopes.log(conn, name, "expired", actor=actor, details=details)
-    return found
+    return Expired(tuple(found), tuple(woken))

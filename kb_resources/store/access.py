@@ -76,9 +76,9 @@ def get_key(conn: Conn, key_id: str) -> KeyRow | None:
 
 
 def list_keys(
-    conn: Conn, *, scopes: Sequence[str] | None, limit: int, before: datetime | None = None
+    conn: Conn, *, scopes: Sequence[str] | None, limit: int | None, before: datetime | None = None
 ) -> list[KeyRow]:
-    """Keys that open nothing outside `scopes` (None: all keys), newest first."""
+    """Keys that open nothing outside `scopes` (None: all), newest first; no limit with None."""
     with conn.cursor(row_factory=class_row(KeyRow)) as cursor:
         return cursor.execute(
             sql("list_keys"),

@@ -14,6 +14,7 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from kb_resources.chunk import ChunkOptions, preset
+from kb_resources.embed import known_models
 from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError
 from kb_resources.model import validate_audience, validate_language, validate_scope
 from kb_resources.store.documents import Conn
@@ -113,6 +114,41 @@ def check_title(title: str | None) -> str | None:
     return title
 
 
+def check_limit(settings: ScopeSettings, model: str = "") -> None:
+    """Raise InputError (`too_many_tokens`) where passages would be longer than the model reads.
+
+    Args:
+        settings: of a scope; where they name no model, `model` holds.
+        model: the installation's; empty: not known, so that the longest of all models bounds.
+    """
+    name = settings.model or model
+    known = {spec.name: spec.max_tokens for spec in known_models()}
+    limit = known.get(name, max(known.values()))
+    if settings.chunk_tokens > limit:
+        reads = f"The model {name} reads" if name in known else "No model reads more than"
+        raise InputError(
+            f"chunk_tokens is {settings.chunk_tokens:,}. {reads} {limit:,} tokens.",
+            next_step=f"Use 0 for the installation's limit, or at most {limit:,}.",
+            code="too_many_tokens",
+        )
+
+
+def require_idle(conn: Conn, name: str) -> None:
+    """Raise ConflictError (`scope_busy`) where uploads wait for a scope or are at work.
+
+    Until the transaction ends nobody else changes the scope.
+    """
+    locked(conn, name)
+    found = rows(conn, "unfinished_jobs", {"name": name})[0]["jobs"]
+    if found:
+        raise ConflictError(
+            f"{found} upload{'s' if found > 1 else ''} for {name!r} are queued or at work.",
+            next_step="Wait until they are through (kb scopes show), or say --anyway: "
+            "they end as failed then.",
+            code="scope_busy",
+        )
+
+
 def exists_already(name: str) -> ConflictError:
     """The error for a name that is taken."""
     error = ConflictError(
@@ -151,6 +187,7 @@ def create(
         "title": check_title(title),
         "settings": Jsonb(settings.to_json()),
     }
+    check_limit(settings)
     made = conn.execute(sql("create_scope"), given).fetchone()
     if made is None:
         raise exists_already(name)
@@ -179,6 +216,7 @@ def list_all(conn: Conn) -> list[Scope]:
 
 def configure(conn: Conn, name: str, settings: ScopeSettings, *, actor: str) -> Scope:
     """Replace the settings; what they do not know of stays."""
+    check_limit(settings)
     before = locked(conn, name)
     names = [item.name for item in fields(ScopeSettings)]
     given = {"name": name, "known": names, "settings": Jsonb(settings.to_json())}

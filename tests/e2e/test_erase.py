@@ -86,6 +86,10 @@ def test_a_canary_is_found_nowhere_after_erasing(installation: Kb, tmp_path: Pat
     assert CANARY in before["dagster"]
     assert _files_with([installation.home], CANARY)
     options = ["--scope", "acme", "--reason", "asked by the data subject", "--json"]
+    unasked = installation("erase", canary["document_id"], *options)
+    assert unasked.code == 2
+    assert "--yes" in unasked.err
+    options.append("--yes")
     erased = installation("erase", canary["document_id"], *options)
     assert erased.code == 0, erased.err
     [certificate] = erased.json

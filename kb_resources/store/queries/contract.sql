@@ -21,6 +21,10 @@ update kb.scope set settings = (settings - %(known)s::text[]) || %(settings)s wh
 -- name: rename_scope
 update kb.scope set title = %(title)s where name = %(name)s
 
+-- name: unfinished_jobs
+-- What people uploaded for a scope and is not through yet.
+select count(*) as jobs from kb.job where scope = %(name)s and state in ('queued', 'running')
+
 -- name: close_scope
 update kb.scope set closed_at = %(at)s where name = %(name)s
 

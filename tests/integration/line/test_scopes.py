@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from kb_resources.errors import InputError, NotFound, PolicyError
+from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError
 from kb_resources.stages import events
 from kb_resources.stages import scopes as stage
+from kb_resources.store import jobs
 from kb_resources.store.outbox import deliver
 from kb_resources.store.records import Event
 
@@ -86,7 +87,7 @@ def test_nobody_who_listens_costs_no_event(bench: Any) -> None:
 def test_retention_removes_what_outlived_it_and_nothing_else(bench: Any) -> None:
     old, new = (bench.ingest(f"hall{n}.md", TEXT.format(n=n)) for n in (1, 2))
     caps = bench.line.capabilities
-    assert stage.expire(caps, "acme", actor="test") == []
+    assert stage.expire(caps, "acme", actor="test") == stage.Expired()
     stage.configure(caps.database, "acme", {"retention_days": 30}, actor="test")
     with caps.database.transaction("pipeline") as conn:
         conn.execute(
@@ -104,7 +105,7 @@ def test_retention_removes_what_outlived_it_and_nothing_else(bench: Any) -> None
     found = stage.outlived(caps.database, "acme", now)
     assert old.document_id in found
     expired = stage.expire(_at(caps, now), "acme", actor="test")
-    assert expired == found
+    assert expired == stage.Expired(tuple(found))
     assert bench.state(old)[0] == "removed"
     assert "30 days" in bench.state(old)[1]
     assert bench.state(new)[0] == ("removed" if new.document_id in found else "indexed")
@@ -118,6 +119,71 @@ def _at(caps: Any, now: Any) -> Any:
     return replace(caps, clock=lambda: now)
 
 
+def test_a_document_with_the_bytes_of_an_expired_one_is_named_to_be_read(bench: Any) -> None:
+    first = bench.ingest("hall1.md", TEXT.format(n=1))
+    copy = bench.ingest("copy.md", TEXT.format(n=1))
+    assert bench.state(copy)[0] == "duplicate"
+    caps = bench.line.capabilities
+    stage.configure(caps.database, "acme", {"retention_days": 1}, actor="test")
+    with caps.database.transaction("pipeline") as conn:
+        later = conn.execute("select clock_timestamp() + interval '40 days'").fetchone()[0]
+    expired = stage.expire(_at(caps, later), "acme", actor="test")
+    assert expired == stage.Expired((first.document_id,), (copy,))
+    bench.line.run_all(expired.woken)
+    assert bench.state(copy)[0] == "indexed"
+
+
+def test_passages_are_no_longer_than_the_scopes_model_reads(bench: Any) -> None:
+    stage.create(database(bench), "acme", languages=["en"], actor="test")
+    small, large = "multilingual-e5-small", "bge-m3"
+
+    def tokens(number: int, **given: str) -> int:
+        model = given.pop("model", "")
+        made = stage.configure(
+            database(bench), "acme", {"chunk_tokens": number, **given}, model=model, actor="test"
+        )
+        return made.settings.chunk_tokens
+
+    assert tokens(512, model=small) == 512
+    assert tokens(600, model=large) == 600
+    for refused in ({"model": small}, {"model": ""}):
+        with pytest.raises(InputError) as caught:
+            tokens(513 if refused["model"] else 10_000, **refused)
+        assert caught.value.code == "too_many_tokens"
+    with pytest.raises(InputError):  # the scope's own model counts before the installation's
+        stage.configure(
+            database(bench), "acme", {"model": small, "chunk_tokens": 513}, model=large,
+            actor="test",
+        )  # fmt: skip
+
+
+@pytest.mark.requirement("P-84", "P-37")
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_scope_is_not_closed_under_an_upload_that_waits_or_is_at_work(
+    bench: Any, state: str
+) -> None:
+    stage.create(database(bench), "acme", languages=["en"], actor="test")
+    stage.create(database(bench), "other", languages=["en"], actor="test")
+    now = bench.line.capabilities.clock()
+    with database(bench).transaction("pipeline") as conn:
+        jobs.add(
+            conn, "a" * 16, scope="acme", document_id="hall", kind="ingest", actor="ana",
+            request={},
+        )  # fmt: skip
+        job = jobs.claim(conn) if state == "running" else None
+    with pytest.raises(ConflictError) as caught:
+        stage.close(database(bench), "acme", now, actor="test")
+    assert caught.value.code == "scope_busy"
+    assert stage.overview(database(bench), "acme", now).scope.closed_at is None
+    assert stage.close(database(bench), "other", now, actor="test").closed_at == now
+    if job is None:
+        assert stage.close(database(bench), "acme", now, actor="test", anyway=True).closed_at
+        return
+    with database(bench).transaction("pipeline") as conn:
+        jobs.finish(conn, job)
+    assert stage.close(database(bench), "acme", now, actor="test").closed_at == now
+
+
 def test_unknown_and_malformed_settings_are_refused(bench: Any) -> None:
     stage.create(database(bench), "acme", languages=["en"], actor="test")
     for changes in (
@@ -125,6 +191,7 @@ def test_unknown_and_malformed_settings_are_refused(bench: Any) -> None:
         {"languages": ("english",)},
         {"chunk_preset": "odd"},
         {"chunk_tokens": 7},
+        {"chunk_tokens": 10**9},
         {"retention_days": -1},
         {"audiences": ("two words",)},
     ):

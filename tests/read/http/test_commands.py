@@ -20,6 +20,7 @@ import urllib3
 
 from kb.cli.errors import guard
 from kb.cli.group import cli
+from kb_resources.compose import open_database
 from kb_resources.settings import Settings, as_environment
 from tests.read.http.conftest import ROOT, serving
 
@@ -54,6 +55,18 @@ def test_a_key_made_on_the_command_line_opens_the_server(settings: Settings, run
         _, rotated = run("keys", "rotate", made["key_id"], "--overlap", "0s")
         assert own.client.with_key(made["key"])("GET", "/api/v1/me").status == 401
         assert own.client.with_key(rotated["key"])("GET", "/api/v1/me").status == 200
+
+
+def test_every_key_is_listed_however_many_there_are(settings: Settings, run: Run) -> None:
+    with open_database(settings) as database, database.transaction("owner") as conn:
+        conn.execute(
+            "insert into kb.api_key"
+            " (key_id, name, secret_hash, role, scopes, audiences, created_by)"
+            " select 'k' || lpad(n::text, 11, '0'), 'k' || n, sha256(n::text::bytea), 'viewer',"
+            " '{acme}', '{}', 'test' from generate_series(1, 1005) n"
+        )
+    _, listed = run("keys", "list")
+    assert len(listed) == 1005
 
 
 def test_revoking_and_members_on_the_command_line(
