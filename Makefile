@@ -13,7 +13,7 @@ export KB_HOME ?= $(CURDIR)/.kb
 # Reading test data is optional outside CI; .ci/run sets it where the data lies beside the clone.
 PYTEST_FLAGS ?= -n 2 --dist loadgroup
 
-.PHONY: figures operator-screenshots help install dev system demo up down test sbom docs reference lint types contracts unit format lock unproven clean \
+.PHONY: figures operator-screenshots validate-deploy help install dev system demo up down test sbom docs reference lint types contracts unit format lock unproven clean \
 	bench-embed bench-search bench-scan bench-language bench-parse bench-serve bench-watch bench-line \
 	bench-start test-long test-faults
 
@@ -98,6 +98,9 @@ sbom: install ## CycloneDX list of the locked distributions, in build/sbom.json
 	@mkdir -p build
 	$(BIN)/uv tool run --quiet --from cyclonedx-bom==7.5.0 cyclonedx-py requirements requirements.lock \
 		--pyproject pyproject.toml --output-reproducible --of JSON -o build/sbom.json
+
+validate-deploy: install ## chart, compose file and Dockerfiles by Helm, Kubernetes' schemas and others (VALUES=file)
+	$(BIN)/python tools/deployment $(VALUES)
 
 docs: install ## the documentation as a site in build/site; broken links fail
 	$(BIN)/uv tool run --quiet --from mkdocs==1.6.1 mkdocs build --strict

@@ -1,11 +1,16 @@
 # The pipeline: code server, daemon and web server of Dagster, migrations, ingest workers.
 # Build in the repository's root: docker build -f deploy/pipeline.Dockerfile -t dagster-kb-pipeline .
+# For Kubernetes and an object store: --build-arg ADDED="dagster-k8s==0.29.27 s3fs" (gcsfs, adlfs).
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 COPY bootstrap.lock requirements.lock ./
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --require-hashes -r bootstrap.lock \
     && /venv/bin/uv pip install --no-cache --python /venv/bin/python --require-hashes -r requirements.lock
+ARG ADDED=""
+# hadolint ignore=SC2086
+RUN test -z "$ADDED" \
+    || /venv/bin/uv pip install --no-cache --python /venv/bin/python -c requirements.lock $ADDED
 COPY pyproject.toml README.md LICENSE THIRD_PARTY_NOTICES.md ./
 COPY kb kb
 COPY kb_resources kb_resources

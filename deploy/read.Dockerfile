@@ -1,12 +1,17 @@
 # The reading side: HTTP API, page and MCP. Holds neither Dagster nor docling, only what a query's
 # embedding needs; the model is made in a stage of its own and copied.
 # Build in the repository's root: docker build -f deploy/read.Dockerfile -t dagster-kb-read .
+# For an object store: --build-arg ADDED=s3fs (gcsfs, adlfs).
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 COPY bootstrap.lock requirements-read.lock ./
 RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir --require-hashes -r bootstrap.lock \
     && /venv/bin/uv pip install --no-cache --python /venv/bin/python --require-hashes -r requirements-read.lock
+ARG ADDED=""
+# hadolint ignore=SC2086
+RUN test -z "$ADDED" \
+    || /venv/bin/uv pip install --no-cache --python /venv/bin/python -c requirements-read.lock $ADDED
 COPY pyproject.toml README.md LICENSE THIRD_PARTY_NOTICES.md ./
 COPY kb kb
 COPY kb_resources kb_resources

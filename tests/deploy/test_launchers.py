@@ -47,6 +47,8 @@ def test_a_run_is_told_what_the_pipeline_is_told_and_no_more(path: Path) -> None
     named = {text.partition("=")[0] for text in config["env_vars"]}
     assert named <= PIPELINE
     assert named == PIPELINE or config["env_secrets"] == ["kb-pipeline"]
+    # dagster-k8s would look there for a key `postgresql-password`, and start no pod without it.
+    assert "postgres_password_secret" not in config
     # It stands behind the instance of a deployment without taking one of its places.
     instance = yaml.safe_load((ROOT / "deploy" / "dagster.yaml").read_text())
     assert "run_launcher" not in instance

