@@ -34,6 +34,7 @@ def examine(settings: Settings, environment: Mapping[str, str]) -> Iterator[Find
     yield from local.variables(environment)
     for name, look in (
         ("home", local.home),
+        ("blobs", local.blobs),
         ("dropzone", partial(local.dropzone, environment=environment)),
         ("memory", local.memory),
         ("model", local.model),

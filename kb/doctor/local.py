@@ -10,6 +10,7 @@ import importlib.util
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +26,8 @@ READ_ELSEWHERE = frozenset(
 LEAST_FREE_BYTES = 2 * 2**30
 """Room for the model (0.2 GB), its building, and a day of growth."""
 _LIKENESS = 0.75
+MAX_SCOPES = 50
+"""Scopes whose folder of bytes is tried."""
 
 
 def variables(environment: Mapping[str, str]) -> Iterator[Finding]:
@@ -66,9 +69,29 @@ def home(settings: Settings) -> Iterator[Finding]:
         )
     else:
         yield fine("home", f"{folder}, {free / 2**30:.0f} GB free.")
-    scheme = urlsplit(settings.blob_location).scheme
-    if scheme and "://" in settings.blob_location:
-        yield _driver(scheme, settings.blob_location)
+
+
+def blobs(settings: Settings) -> Iterator[Finding]:
+    """Can source bytes be written where they are to lie, in each scope's folder too?"""
+    location = settings.blob_location
+    if "://" in location:
+        yield _driver(urlsplit(location).scheme, location)
+        return
+    root = _existing(Path(location))
+    scopes = root.iterdir() if root == Path(location).absolute() and root.is_dir() else ()
+    for folder in (root, *islice((path for path in scopes if path.is_dir()), MAX_SCOPES)):
+        try:
+            with tempfile.TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            yield problem(
+                "blobs",
+                f"{folder} cannot be written: {error.strerror}. New documents end as failed.",
+                "Give it to the account that runs the pipeline, or mount it writable; then retry "
+                "what failed (kb_scopes/health).",
+            )
+            return
+    yield fine("blobs", f"{location} can be written.")
 
 
 def _driver(scheme: str, location: str) -> Finding:

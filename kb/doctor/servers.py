@@ -35,6 +35,21 @@ _BACKLOG = """
       count(*) filter (where state = 'pending' and updated_at < now() - %s::interval)
     from kb.document
 """
+_REVIEWS = """
+    select s.name, count(*), min(d.updated_at) from kb.document d join kb.scope s using (scope_id)
+    where d.state = 'quarantined' group by s.name order by 2 desc
+"""
+_NEWEST = """
+    select s.name, v.digest from kb.document d join kb.scope s using (scope_id)
+    join kb.version v using (document_key)
+    where d.state = 'indexed' and v.digest is not null order by v.version_key desc limit 5
+"""
+_RUNS = """
+    select count(*) filter (where status <> 'QUEUED'), count(*) filter (where status = 'QUEUED'),
+      (array_agg(run_id order by create_timestamp))[1]
+    from runs where status in ('STARTED', 'STARTING', 'CANCELING', 'QUEUED')
+      and create_timestamp < now() at time zone 'utc' - %s::interval
+"""
 _HEARTBEATS = "select max(timestamp) from daemon_heartbeats"
 
 
@@ -58,17 +73,17 @@ def database(settings: Settings) -> Iterator[Finding]:
         yield fine("database", f"Embedded PostgreSQL {found.version} runs.")
         connections = {"owner": server.dsn("owner"), "app": server.dsn("app")}
     for role, dsn in connections.items():
-        yield from _connection(role, dsn)
+        yield from _connection(role, dsn, settings)
 
 
-def _connection(role: str, dsn: str) -> Iterator[Finding]:
+def _connection(role: str, dsn: str, settings: Settings) -> Iterator[Finding]:
     about = f"database ({role})"
     try:
         with psycopg.connect(dsn, connect_timeout=CONNECT_S, autocommit=True) as conn:
             yield from _server(about, conn)
             yield from _rights(about, role, conn)
             if role == "owner":
-                yield from _schema(about, conn)
+                yield from _schema(about, conn, settings)
     except psycopg.Error as error:
         yield problem(
             about,
@@ -116,7 +131,7 @@ def _rights(about: str, role: str, conn: psycopg.Connection[Any]) -> Iterator[Fi
         yield fine(about, f"{user} is held by row level security.")
 
 
-def _schema(about: str, conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+def _schema(about: str, conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]:
     from kb_resources.store.migrate import pending
 
     missing = pending(conn)
@@ -143,6 +158,36 @@ def _schema(about: str, conn: psycopg.Connection[Any]) -> Iterator[Finding]:
             f"{waiting} have waited for more than {WAITING}.",
             "Start the daemon (make up), or run kb ingest on their folder again.",
         )
+    yield from _reviews(conn)
+    yield from _bytes(conn, settings)
+
+
+def _reviews(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+    found = conn.execute(_REVIEWS).fetchall()
+    if found:
+        scopes = ", ".join(f"{name} ({count})" for name, count, _ in found[:5])
+        since = min(oldest for _, _, oldest in found)
+        yield warning(
+            "reviews",
+            f"{sum(count for _, count, _ in found)} wait for a person, since {since:%Y-%m-%d}: "
+            f"{scopes}.",
+            f"kb review list --scope {found[0][0]}, then release or reject; or kb_scopes/health.",
+        )
+
+
+def _bytes(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]:
+    """Two installations on one database would look for each other's bytes in their own places."""
+    from kb_resources.acquire import open_blob_store
+
+    newest = conn.execute(_NEWEST).fetchall()
+    place = settings.blob_location.rstrip("/")
+    if newest and not any(open_blob_store(f"{place}/{s}").exists(d) for s, d in newest):
+        yield problem(
+            "blobs",
+            f"Of the newest {len(newest)} published documents none has its bytes in {place}.",
+            "Set KB_HOME or KB_BLOB_URL to where this database's documents were ingested; a second "
+            "installation needs a database of its own.",
+        )
 
 
 def dagster(settings: Settings) -> Iterator[Finding]:
@@ -162,6 +207,7 @@ def dagster(settings: Settings) -> Iterator[Finding]:
         with psycopg.connect(dsn, connect_timeout=CONNECT_S) as conn:
             row = conn.execute("select to_regclass('daemon_heartbeats') is null").fetchone()
             last = None if row == (True,) else (conn.execute(_HEARTBEATS).fetchone() or (None,))[0]
+            runs = conn.execute(_RUNS, [WAITING]).fetchone() if last else None
     except psycopg.Error as error:
         yield problem(
             "Dagster",
@@ -181,6 +227,15 @@ def dagster(settings: Settings) -> Iterator[Finding]:
         )
     else:
         yield fine("Dagster", f"The daemon wrote {silent:.0f} s ago.")
+    going, queued, oldest = runs or (0, 0, None)
+    if going or queued:
+        yield warning(
+            "runs",
+            f"{going} have gone on and {queued} have been queued for more than {WAITING}, "
+            f"{str(oldest)[:8]} first.",
+            "Runs, In progress: one whose log stands still is ended by Terminate, nothing is half "
+            "written; queued ones follow. By themselves runs end after four hours.",
+        )
 
 
 def _dagster_dsn(settings: Settings) -> str | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -64,6 +67,7 @@ def test_a_sound_installation_is_called_so(sound: Settings) -> None:
     assert {f.about for f in found} >= {
         "variables",
         "home",
+        "blobs",
         "memory",
         "model",
         "text recognition",
@@ -121,11 +125,33 @@ def test_a_full_disk_is_a_problem_before_it_is_full(
 
 
 def test_a_blob_store_without_its_driver_is_a_problem(sound: Settings) -> None:
-    *_, found = local.home(changed(sound, blob_url="nosuch://bucket"))
+    (found,) = local.blobs(changed(sound, blob_url="nosuch://bucket"))
     assert found.level == "problem"
     assert "fsspec[nosuch]" in found.fix
-    *_, found = local.home(changed(sound, blob_url="memory://bucket"))
+    (found,) = local.blobs(changed(sound, blob_url="memory://bucket"))
     assert found.level == "ok"
+
+
+def test_bytes_that_cannot_be_written_are_a_problem_in_each_scopes_folder_too(
+    sound: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests run as root too, whom no mode keeps from writing."""
+    folder = tmp_path / "bytes"
+    (folder / "acme").mkdir(parents=True)
+    given = changed(sound, blob_url=str(folder))
+    (found,) = local.blobs(given)
+    assert found.level == "ok"
+    real = tempfile.TemporaryFile
+
+    def read_only(*, dir: Path) -> Any:  # noqa: A002 - tempfile's word
+        if dir.name == "acme":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+        return real(dir=dir)
+
+    monkeypatch.setattr("tempfile.TemporaryFile", read_only)
+    (found,) = local.blobs(given)
+    assert found.level == "problem"
+    assert f"{folder / 'acme'} cannot be written: Read-only" in found.found
 
 
 def test_files_that_lie_beside_the_scopes_folders_are_told(sound: Settings) -> None:
@@ -283,6 +309,41 @@ def test_documents_that_failed_or_wait_are_counted(sound: Settings) -> None:
     assert [f.found for f in found] == ["1 failed.", "1 have waited for more than 1 hour."]
 
 
+def test_documents_that_wait_for_a_person_are_counted_by_scope(sound: Settings) -> None:
+    with psycopg.connect(sound.database_url) as conn:
+        conn.execute("insert into kb.scope (name) values ('acme'), ('law')")
+        conn.execute(
+            "insert into kb.document (scope_id, document_id, source_kind, source_uri, origin,"
+            " state, reason) select scope_id, 'd' || n, 'file', '/' || n, 'n', 'quarantined', 'r'"
+            " from kb.scope, generate_series(1, 3) n where name = 'law' or n = 1"
+        )
+    (found,) = [f for f in servers.database(sound) if f.about == "reviews"]
+    assert found.level == "warning"
+    assert found.found.startswith("4 wait for a person")
+    assert found.found.endswith("law (3), acme (1).")
+    assert "kb review list --scope law" in found.fix
+
+
+def test_runs_that_stand_still_are_told(sound: Settings, empty_database: str) -> None:
+    with psycopg.connect(empty_database) as conn:
+        info = conn.info
+        address = f"postgresql+psycopg2://{info.user}@/{info.dbname}?host={info.host}"
+        conn.execute("create table daemon_heartbeats (timestamp timestamp)")
+        conn.execute("insert into daemon_heartbeats values (now() at time zone 'utc')")
+        conn.execute("create table runs (run_id text, status text, create_timestamp timestamp)")
+        conn.execute(
+            "insert into runs select r, s, now() at time zone 'utc' - age::interval from (values"
+            " ('aaaaaaaa-1', 'STARTED', '2 h'), ('b', 'QUEUED', '3 h'), ('c', 'STARTED', '5 min'),"
+            " ('d', 'SUCCESS', '9 h'), ('e', 'FAILURE', '9 h')) v (r, s, age)"
+        )
+    found = list(servers.dagster(changed(sound, dagster_database_url=address)))
+    assert [each.level for each in found] == ["ok", "warning"]
+    assert found[1].found == (
+        "1 have gone on and 1 have been queued for more than 1 hour, b first."
+    )
+    assert "Terminate" in found[1].fix
+
+
 def test_a_silent_daemon_is_told(sound: Settings, empty_database: str) -> None:
     url = empty_database
     with psycopg.connect(url) as conn:
@@ -294,6 +355,7 @@ def test_a_silent_daemon_is_told(sound: Settings, empty_database: str) -> None:
     with psycopg.connect(url) as conn:
         conn.execute("create table daemon_heartbeats (timestamp timestamp)")
         conn.execute("insert into daemon_heartbeats values (now() at time zone 'utc')")
+        conn.execute("create table runs (run_id text, status text, create_timestamp timestamp)")
     (found,) = servers.dagster(settings)
     assert found.level == "ok"
     with psycopg.connect(url) as conn:
