@@ -18,7 +18,7 @@ MAX_ROWS = 100
 MAX_ENTRIES = 12
 INLINE_CHARS = 1000
 _REASON_CHARS = 300
-_LINE_CHARS = 46
+_LINE_CHARS = 42
 """The UI breaks no line of a value; a longer one is cut off at the pane's edge."""
 
 WHAT_TO_DO: Mapping[DocumentState, str] = {
@@ -69,8 +69,8 @@ def _item(each: InNeed) -> str:
     reason = textwrap.shorten(each.reason, _REASON_CHARS, placeholder="…")
     return "  \n".join(
         (
-            f"**{state.value}**",
-            f"`{each.scope}:{each.document_id}`",
+            f"**{state.value}** in {each.scope}",
+            f"`{each.document_id}`",
             *map(_plain, textwrap.wrap(reason, _LINE_CHARS)),
             *map(_plain, textwrap.wrap(WHAT_TO_DO[state], _LINE_CHARS)),
             _links(each, state),

@@ -16,6 +16,14 @@ from kb_resources.model import AnyStage, stage_of
 from kb_resources.settings import load_settings
 from kb_resources.stages.line import Line
 
+AFTER_STEPS = f"Look at its steps; then launch {JOB_NAME} with where: failed."
+NEVER_BEGAN = (
+    "None of its steps began. Where every run ends so, the code server hangs on a process that "
+    "does not answer: end that process, restart the code server (make down, make up); what waits "
+    "is taken up."
+)
+"""What to do about a run that failed, by whether it had come to its steps."""
+
 
 @dg.run_failure_sensor(
     name="run_failures",
@@ -29,25 +37,30 @@ from kb_resources.stages.line import Line
 def run_failures(context: dg.RunFailureSensorContext, line: dg.ResourceParam[Line]) -> None:
     """Log the failure; colour what the run left unfinished."""
     run = context.dagster_run
+    begun = bool(context.instance.get_run_step_stats(run.run_id))
     context.log.error(
         f"Run {run.run_id} of {run.job_name} failed ({run.tags.get('kb/cause', 'by hand')}): "
-        f"{context.failure_event.message} Look at its steps; then launch {JOB_NAME} with "
-        "where: failed."
+        f"{context.failure_event.message} {AFTER_STEPS if begun else NEVER_BEGAN}"
     )
-    for undelivered in send(load_settings(), *alert(run)):
+    for undelivered in send(load_settings(), *alert(run, begun=begun)):
         context.log.error(f"The alert was not delivered by {undelivered}")
     if run.job_name == JOB_NAME:
         color_unfinished(context.instance, line, run)
 
 
-def alert(run: dg.DagsterRun) -> tuple[str, dict[str, str]]:
-    """Subject and facts of what people are told; no text of documents, no error that quotes it."""
+def alert(run: dg.DagsterRun, *, begun: bool = True) -> tuple[str, dict[str, str]]:
+    """Subject and facts of what people are told; no text of documents, no error that quotes it.
+
+    Args:
+        run: that failed.
+        begun: whether any of its steps did.
+    """
     facts = {
         "run": run.run_id,
         "job": run.job_name,
         "scope": run.tags.get("kb/scope", ""),
         "cause": run.tags.get("kb/cause", "by hand"),
-        "next": f"Open the run in Dagster; then launch {JOB_NAME} with where: failed.",
+        "next": f"Open the run in Dagster. {AFTER_STEPS if begun else NEVER_BEGAN}",
     }
     return f"dagster-kb: run {run.run_id[:8]} of {run.job_name} failed", facts
 

@@ -86,9 +86,9 @@ def blobs(settings: Settings) -> Iterator[Finding]:
         except OSError as error:
             yield problem(
                 "blobs",
-                f"{folder} cannot be written: {error.strerror}. New documents end as failed.",
-                "Give it to the account that runs the pipeline, or mount it writable; then retry "
-                "what failed (kb_scopes/health).",
+                f"{folder} cannot be written: {error.strerror}. Nothing can be taken in.",
+                "Give it to the account that runs the pipeline, or mount it writable. What came "
+                "meanwhile is pending: kb ingest it again, or let stranded_documents take it up.",
             )
             return
     yield fine("blobs", f"{location} can be written.")

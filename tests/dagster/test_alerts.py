@@ -146,7 +146,7 @@ def test_settings_that_cannot_be_meant_are_refused(name: str, text: str) -> None
 def test_a_failed_run_tells_people_and_says_nothing_of_the_documents(
     plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kb_assets.run_failure import run_failures
+    from kb_assets.run_failure import alert, run_failures
 
     keys = plant.register({"secret-plan.md": "# Plan\n\nThe merger is on the third of May.\n"})
     batch_id = plant.line.new_batch(keys, actor="t", cause="bulk")
@@ -174,4 +174,6 @@ def test_a_failed_run_tells_people_and_says_nothing_of_the_documents(
     ((_, body),) = got
     assert body["run"] == run.run_id
     assert (body["scope"], body["cause"]) == ("acme", "bulk")
+    assert "restart the code server" in body["next"]  # it has no step to look at
+    assert "Look at its steps" in alert(run)[1]["next"]
     assert "secret-plan" not in json.dumps(body)
