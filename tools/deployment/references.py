@@ -6,21 +6,21 @@ that say what is wrong, none where nothing is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 Manifest = Mapping[str, Any]
 WORKLOADS = ("Deployment", "Job")
 
 
-def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
+def pods(manifests: Sequence[Manifest]) -> Iterator[tuple[str, Manifest]]:
     """Name of the workload and its pod template."""
     for each in manifests:
         if each["kind"] in WORKLOADS:
             yield f"{each['kind']} {each['metadata']['name']}", each["spec"]["template"]
 
 
-def named(manifests: list[Manifest], kind: str) -> set[str]:
+def named(manifests: Sequence[Manifest], kind: str) -> set[str]:
     """Names of one kind."""
     return {each["metadata"]["name"] for each in manifests if each["kind"] == kind}
 
@@ -32,7 +32,7 @@ def secrets(values: Mapping[str, Any]) -> set[tuple[str, str]]:
     }
 
 
-def faults(manifests: list[Manifest], values: Mapping[str, Any]) -> list[str]:
+def faults(manifests: Sequence[Manifest], values: Mapping[str, Any]) -> list[str]:
     """All of them.
 
     Args:
@@ -50,7 +50,7 @@ def environment(container: Manifest) -> dict[str, Any]:
     return {each["name"]: each for each in container.get("env", ())}
 
 
-def _twice(manifests: list[Manifest]) -> Iterator[str]:
+def _twice(manifests: Sequence[Manifest]) -> Iterator[str]:
     seen = set()
     for each in manifests:
         key = (each["kind"], each["metadata"]["name"])
@@ -59,7 +59,7 @@ def _twice(manifests: list[Manifest]) -> Iterator[str]:
         seen.add(key)
 
 
-def _pod(pod: Manifest, manifests: list[Manifest], values: Mapping[str, Any]) -> Iterator[str]:
+def _pod(pod: Manifest, manifests: Sequence[Manifest], values: Mapping[str, Any]) -> Iterator[str]:
     spec = pod["spec"]
     account = spec.get("serviceAccountName")
     if account and account not in named(manifests, "ServiceAccount"):
@@ -88,7 +88,7 @@ def _pod(pod: Manifest, manifests: list[Manifest], values: Mapping[str, Any]) ->
                 yield f"{name} needs key {reference['key']} of secret {reference['name']}"
 
 
-def _selectors(manifests: list[Manifest]) -> Iterator[str]:
+def _selectors(manifests: Sequence[Manifest]) -> Iterator[str]:
     deployments = {
         each["metadata"]["name"]: each["spec"]["template"]
         for each in manifests
@@ -114,7 +114,7 @@ def _selectors(manifests: list[Manifest]) -> Iterator[str]:
                         if port["targetPort"] not in ports)  # fmt: skip
 
 
-def _ingresses(manifests: list[Manifest]) -> Iterator[str]:
+def _ingresses(manifests: Sequence[Manifest]) -> Iterator[str]:
     ports = {
         (each["metadata"]["name"], port["name"])
         for each in manifests

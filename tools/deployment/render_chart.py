@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 from helm_sdkpy import Configuration, Lint  # type: ignore[import-not-found]
 
 LOGGED = re.compile(r'INFO funcMap fail message=("(?:[^"\\]|\\.)*")')

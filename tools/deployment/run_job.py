@@ -12,7 +12,7 @@ import sys
 from typing import Any
 from unittest import mock
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 
 def job(launcher: dict[str, Any]) -> dict[str, Any]:
