@@ -91,7 +91,7 @@ figures: install ## draw docs/img/*.svg
 	$(BIN)/python tools/figures.py
 
 operator-screenshots: dev ## do an operator's ten tasks in a real Dagster UI, count the clicks, write docs
-	$(BIN)/python tools/operator_screenshots.py
+	$(BIN)/python tools/operator_tasks
 
 # Tools that only a release needs are run from PyPI by their pinned version, not installed.
 sbom: install ## CycloneDX list of the locked distributions, in build/sbom.json

@@ -29,7 +29,7 @@ def test_a_picture_is_small(picture: Path) -> None:
 
 
 def test_every_operator_task_takes_six_clicks_at_most() -> None:
-    """Counted by tools/operator_screenshots.py while it did them; it writes this part."""
+    """Counted by tools/operator_tasks while it did them; it writes this part."""
     page = (ROOT / "docs" / "operations.md").read_text()
     tasks = page.partition("<!-- tasks: begin -->")[2].partition("<!-- tasks: end -->")[0]
     clicks = [int(number) for number in re.findall(r"^(\d+) clicks?: ", tasks, re.MULTILINE)]
