@@ -272,7 +272,7 @@ def main() -> int:
             except ImportError as error:
                 print(f"{name:30} is not here: {error}")
         try:
-            if given.only:
+            if given.only not in (None, "pgvector"):
                 return 0
             with postgres(folder) as conn:
                 pid = conn.info.backend_pid
