@@ -1,4 +1,4 @@
-"""The process children are forked from: warm, single-threaded, never reads a document itself.
+"""The process children are forked from: warm, single-threaded, never reads a document.
 
 Belongs here: the child side of `pool.py`. Run as its own program, it imports what a format needs
 once, then forks one child per document, so that a child starts in milliseconds, has the library's
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from kb_resources.parse.options import options_from_json
-from kb_resources.parse.route import PRELOADS, parse_here, parse_with_docling
+from kb_resources.parse.route import PRELOADS, SAMPLES, parse_here, parse_with_docling
 from kb_resources.parse.sandbox.limits import (
     OUT_OF_MEMORY,
     Limits,
@@ -108,6 +108,8 @@ class Nursery:
         for module in PRELOADS.get(media_type, ()):
             with contextlib.suppress(ImportError):  # the child says what is missing
                 importlib.import_module(module)
+        if media_type in SAMPLES:
+            parse_here(SAMPLES[media_type], media_type, "sample")
         gc.collect()
         gc.freeze()
 
