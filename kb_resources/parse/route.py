@@ -56,13 +56,14 @@ _NOTE = (
     b"---\ntitle: A\n---\n\n# A\n\nOne **two** [three](https://example.org/).\n\n- Four\n- Five\n\n"
     b"1. Six\n\n> Seven\n\n| A | B |\n|---|---|\n| 1 | 2 |\n\n```\nx = 1\n```\n\n<!-- eight -->\n"
 )
+_MAIL = b"From: a@example.org\nSubject: A\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\nOne.\n"
 SAMPLES: dict[str, bytes] = {
     "text/plain": b"A\n\nOne two.\n\n- three\n",
     "text/csv": b"A,B\n1,2\n",
     "application/json": b'{"A": [1, "two"]}',
     "text/html": _PAGE,
     "text/markdown": _NOTE,
-    "message/rfc822": b"From: a@example.org\nSubject: A\nDate: Mon, 1 Jan 2024 10:00:00 +0000\n\n1.\n",
+    "message/rfc822": _MAIL,
 }
 """Texts of ours that the warm parent reads once for a type, so that what its libraries make at the
 first use (tables, compiled expressions) is there for every child: half of what a small text cost.
