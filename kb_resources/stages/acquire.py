@@ -29,7 +29,7 @@ from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.common import Made
 from kb_resources.stages.group import BYTES, DOCUMENTS, WORK_S, Outcome
-from kb_resources.store import documents, versions
+from kb_resources.store import documents, locks, versions
 from kb_resources.store.documents import Conn, DocumentRow
 
 STAGE = Stage.ACQUIRE
@@ -138,7 +138,7 @@ def _stored(caps: Capabilities, read: Sequence[_Read]) -> dict[int, Outcome]:
 
 def _store(conn: Conn, caps: Capabilities, read: Sequence[_Read]) -> dict[int, Outcome]:
     started = time.perf_counter()
-    documents.lock_many(conn, [each.row.document_key for each in read])
+    locks.lock_many(conn, [each.row.document_key for each in read])
     now = {row.key: row for row in documents.load(conn, [each.row.key for each in read])}
     outcomes: dict[int, Outcome] = {
         each.row.document_key: documents.no_document(each.row.key)
@@ -147,11 +147,11 @@ def _store(conn: Conn, caps: Capabilities, read: Sequence[_Read]) -> dict[int, O
     }
     read = [replace(each, row=now[each.row.key]) for each in read if each.row.key in now]
     # Under the lock on the bytes: an erasure or purge that deletes them is over, or waits.
-    documents.lock_bytes(conn, [(each.row.scope_id, each.got.digest) for each in read])
+    locks.lock_bytes(conn, [(each.row.scope_id, each.got.digest) for each in read])
     asking = {
         each.row.document_key: each.got.digest for each in read if each.row.latest_version is None
     }
-    first = documents.same_bytes(conn, asking) if asking else {}
+    first = locks.same_bytes(conn, asking) if asking else {}
     new: list[_Read] = []
     for each in read:
         found = first.get(each.row.document_key)

@@ -18,7 +18,7 @@ from kb_resources.model import ModelStage, ParsedDocument, Refusal, StageReport
 from kb_resources.stages import common, outward
 from kb_resources.stages.asking import BLOCKED, ask
 from kb_resources.stages.capabilities import Asking, Capabilities, fingerprint
-from kb_resources.store import documents, versions
+from kb_resources.store import documents, locks, versions
 from kb_resources.store.documents import DocumentRow
 
 STAGE = ModelStage.CONVERT
@@ -82,7 +82,7 @@ def run(caps: Capabilities, row: DocumentRow, judge: Judge) -> StageReport:
         return _finish(caps, row, started, "" if tried.again else mark, tried)
     caps.count(CONVERTED)
     with caps.database.transaction("pipeline") as conn:
-        documents.hold(conn, row)
+        locks.hold(conn, row)
         versions.save_parsed(conn, row, tried.document, converted_by=asking.name)
         row = documents.load_one(conn, row.key)
     judged = judge(caps, row)
@@ -133,7 +133,7 @@ def _finish(
     caps: Capabilities, row: DocumentRow, started: float, mark: str, tried: _Tried
 ) -> StageReport:
     with caps.database.transaction("pipeline") as conn:
-        documents.hold(conn, row)
+        locks.hold(conn, row)
         return common.finish(
             conn,
             caps,

@@ -27,7 +27,7 @@ from kb_resources.model import ModelStage, StageReport, Verdict
 from kb_resources.stages import common, outward
 from kb_resources.stages.asking import BLOCKED, ask
 from kb_resources.stages.capabilities import Asking, Capabilities, fingerprint
-from kb_resources.store import documents, model_calls, versions
+from kb_resources.store import locks, model_calls, versions
 from kb_resources.store.documents import DocumentRow
 
 STAGE = ModelStage.ENRICH
@@ -57,7 +57,7 @@ def run(caps: Capabilities, row: DocumentRow) -> StageReport:
     work = _Work(caps, row, asking, document.body.encode())
     work.over(sections(document))
     with caps.database.transaction("pipeline") as conn:
-        documents.hold(conn, row)
+        locks.hold(conn, row)
         model_calls.replace_notes(conn, row, asking.name, work.made)
         return common.finish(
             conn,

@@ -18,7 +18,7 @@ from kb_resources.model import DocumentKey, DocumentState, validate_audience, va
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.erase_files import ErasableFiles
 from kb_resources.stages.removal import check_decision
-from kb_resources.store import documents, erasure
+from kb_resources.store import documents, erasure, locks
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.erasure import Certificate, Counts
 from kb_resources.store.erasure_journal import ErasureJournal, JournalEntry
@@ -91,7 +91,7 @@ class Eraser:
         self._refuse_while_exporting()
         erasure_id = secrets.token_hex(8)
         with self.capabilities.database.transaction("pipeline") as conn:
-            row = documents.load_locked(conn, key)
+            row = locks.load_locked(conn, key)
             if _is_remainder(row):
                 raise PolicyError(f"{key} was erased.", next_step="Nothing of it is left.")
             woken = documents.wake_duplicates(conn, row)
@@ -226,7 +226,7 @@ class Eraser:
     def _again(self, key: DocumentKey, entry: JournalEntry) -> Certificate:
         """Erase once more what a restore brought back."""
         with self.capabilities.database.transaction("pipeline") as conn:
-            row = documents.load_locked(conn, key)
+            row = locks.load_locked(conn, key)
             documents.wake_duplicates(conn, row)
             erasure_id = secrets.token_hex(8)
             self._erase_rows(

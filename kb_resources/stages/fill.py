@@ -18,7 +18,7 @@ from kb_resources.model import DocumentKey, StageReport
 from kb_resources.model.chunk import embedding_input
 from kb_resources.stages.capabilities import TOKENS, Capabilities
 from kb_resources.stages.outward import passages_may_leave
-from kb_resources.store import documents, generations, vectors
+from kb_resources.store import generations, locks, vectors
 from kb_resources.store.documents import DocumentRow
 from kb_resources.store.generations import TextToFill, Unfilled
 
@@ -219,7 +219,7 @@ class _Work:
         items = []
         key = self._target.model_key
         with self._caps.database.transaction("pipeline") as conn:
-            documents.lock(conn, document.document_key)
+            locks.lock(conn, document.document_key)
             for version_key, version in generations.versions_to_fill(
                 conn, document.document_key, key
             ):
@@ -299,7 +299,7 @@ class _Work:
 
         document, key = items[0].document, self._target.model_key
         with self._caps.database.transaction("pipeline") as conn:
-            documents.lock(conn, document.document_key)
+            locks.lock(conn, document.document_key)
             wanted = {text.embed_hash for text in generations.texts_to_fill(conn, version_key, key)}
             fitting = [i.text.embed_hash for i in items if i.text.embed_hash in wanted]
             if not fitting:

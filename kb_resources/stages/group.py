@@ -19,7 +19,7 @@ from kb_resources.model import AnyStage, StageReport
 from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.common import Made
-from kb_resources.store import documents, staging
+from kb_resources.store import locks, staging
 from kb_resources.store.documents import Conn, DocumentRow
 
 DOCUMENTS = 50
@@ -246,7 +246,7 @@ def _store(
     began = time.perf_counter()
     outcomes: dict[int, Outcome] = {}
     with caps.database.transaction("pipeline") as conn:
-        outcomes |= documents.hold_many(conn, [each.row for each in made])
+        outcomes |= locks.hold_many(conn, [each.row for each in made])
         standing = [each for each in made if each.row.document_key not in outcomes]
         if standing:
             outcomes |= write(conn, caps, standing) or {}

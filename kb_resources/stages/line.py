@@ -28,7 +28,7 @@ from kb_resources.model import (
 from kb_resources.stages import common, facts, group, health
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.request import IngestRequest, register, register_all
-from kb_resources.store import documents, selections, staging
+from kb_resources.store import documents, locks, selections, staging
 from kb_resources.store.documents import DocumentRow
 
 _IN_PROGRESS = (DocumentState.PENDING, DocumentState.INDEXED)
@@ -279,7 +279,7 @@ class Line:
             contextlib.suppress(PolicyError, ConflictError),
             self.capabilities.database.transaction("pipeline") as conn,
         ):
-            documents.hold(conn, row)
+            locks.hold(conn, row)
             documents.set_state(conn, row, DocumentState.FAILED, reason, attempts=row.attempts + 1)
             if row.version_key is not None:
                 staging.forget_after(conn, row, stage, inclusive=True)

@@ -16,7 +16,7 @@ from kb_resources.errors import KbError, NotFound
 from kb_resources.model import DocumentKey, DocumentState
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.erase import Eraser
-from kb_resources.store import documents, erasure, passages, reconcile
+from kb_resources.store import documents, erasure, locks, passages, reconcile
 from kb_resources.store.documents import ScopeRow
 
 UNPUBLISHED = "indexed_but_not_published"
@@ -54,7 +54,7 @@ def reconcile_stores(caps: Capabilities) -> list[Difference]:
         staged = reconcile.drop_stale_staging(conn)
     for row, key in readers:
         with caps.database.transaction("pipeline") as conn:
-            documents.lock(conn, row)
+            locks.lock(conn, row)
             mended = reconcile.mend_readers(conn, row) > 0
         step = "" if mended else "Ingest the document again."
         found.append(Difference("readers", str(key), mended, step))
@@ -145,7 +145,7 @@ def _fetched_again(caps: Capabilities, scope: ScopeRow, digest: str) -> Iterator
 def _validity(caps: Capabilities, drifted: reconcile.Found) -> list[Difference]:
     for row, _ in drifted:
         with caps.database.transaction("pipeline") as conn:
-            documents.lock(conn, row)
+            locks.lock(conn, row)
             reconcile.mend_validity(conn, row)
     if not drifted:
         return []
@@ -162,7 +162,7 @@ def _reopen(caps: Capabilities, key: DocumentKey) -> bool:
     """Back to pending, where the next run takes it up; False where it was decided about since."""
     try:
         with caps.database.transaction("pipeline") as conn:
-            row = documents.load_locked(conn, key)
+            row = locks.load_locked(conn, key)
             if row.state == DocumentState.INDEXED:
                 documents.reopen(conn, row)
             return row.state == DocumentState.INDEXED

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from kb_resources.errors import InputError, PolicyError
 from kb_resources.model import DocumentKey, DocumentState, validate_audience
 from kb_resources.stages.capabilities import Capabilities
-from kb_resources.store import documents, erasure, lifecycle, selections
+from kb_resources.store import documents, erasure, lifecycle, locks, selections
 
 _MAX_REASON = 2000
 _MAX_ACTOR = 200
@@ -61,7 +61,7 @@ def set_audiences(
     wanted = sorted({validate_audience(name) for name in audiences})
     check_decision(actor, reason)
     with caps.database.transaction("pipeline") as conn:
-        row = documents.load_locked(conn, key)
+        row = locks.load_locked(conn, key)
         if row.state == DocumentState.ERASED:
             raise PolicyError(f"{key} was erased.", next_step="Nothing of it is left to read.")
         settled = row.settled_fingerprint == caps.versions.settled(row, row.digest or "")
@@ -97,7 +97,7 @@ def follow_source(caps: Capabilities, key: DocumentKey, *, actor: str, reason: s
     """
     check_decision(actor, reason)
     with caps.database.transaction("pipeline") as conn:
-        row = documents.load_locked(conn, key)
+        row = locks.load_locked(conn, key)
         followed = lifecycle.follow_source(conn, row)
         if followed:
             documents.append_lifecycle(
@@ -123,7 +123,7 @@ def remove(caps: Capabilities, key: DocumentKey, *, actor: str, reason: str) -> 
     """
     check_decision(actor, reason)
     with caps.database.transaction("pipeline") as conn:
-        row = documents.load_locked(conn, key)
+        row = locks.load_locked(conn, key)
         ended = lifecycle.remove(conn, row, caps.clock(), f"Removed: {reason}")
         if ended is None:
             return Decided(key, False, DocumentState.REMOVED, tuple(row.audiences))
@@ -170,7 +170,7 @@ def restore(caps: Capabilities, key: DocumentKey, *, actor: str, reason: str) ->
     """
     check_decision(actor, reason)
     with caps.database.transaction("pipeline") as conn:
-        row = documents.load_locked(conn, key)
+        row = locks.load_locked(conn, key)
         if row.state == DocumentState.ERASED:
             if not row.source_uri:
                 raise PolicyError(

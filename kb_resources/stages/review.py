@@ -12,7 +12,7 @@ from kb_resources.errors import ConflictError, InputError
 from kb_resources.model import DocumentKey, DocumentState, Finding, Stage
 from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
-from kb_resources.store import documents, reviews, staging, versions
+from kb_resources.store import documents, locks, reviews, staging, versions
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.reviews import WaitingReview
 
@@ -97,7 +97,7 @@ def reject(caps: Capabilities, key: DocumentKey, shown: Shown, *, actor: str, re
 
 def _as_shown(conn: Conn, key: DocumentKey, shown: Shown) -> DocumentRow:
     """The document under its lock, if it still is what somebody looked at."""
-    row = documents.load_locked(conn, key)
+    row = locks.load_locked(conn, key)
     if ReviewCase(row, ()).shown != shown:
         raise ConflictError(
             f"{key.document_id} is not what was looked at: it is version {row.latest_version} now, "

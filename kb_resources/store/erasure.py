@@ -20,7 +20,7 @@ from psycopg.types.json import Jsonb
 
 from kb_resources.errors import NotFound
 from kb_resources.model import DocumentKey
-from kb_resources.store import documents
+from kb_resources.store import locks
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.erasure_journal import JournalEntry
 from kb_resources.store.sql import sql
@@ -113,7 +113,7 @@ def jobs_of(conn: Conn, document: DocumentKey) -> list[str]:
 
 def bytes_used(conn: Conn, scope_id: int, digest: str) -> bool:
     """Whether a version of the scope needs these bytes, with the lock on them held from now on."""
-    documents.lock_bytes(conn, [(scope_id, digest)])
+    locks.lock_bytes(conn, [(scope_id, digest)])
     row = conn.execute(sql("bytes_used"), {"scope_id": scope_id, "digest": digest}).fetchone()
     return bool(row and row[0])
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from kb_resources.model import GONE, DocumentKey, validate_scope
 from kb_resources.store import documents as ledger
-from kb_resources.store import scopes, vectors
+from kb_resources.store import locks, scopes, vectors
 from kb_resources.store.codec import storable, storable_json
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.embed_work import WorkList
@@ -44,7 +44,7 @@ class Opened:
         found = ledger.load(self.conn, [key])
         if not found:
             return None
-        ledger.lock(self.conn, found[0].document_key)
+        locks.lock(self.conn, found[0].document_key)
         return ledger.load_one(self.conn, key)
 
     def rows(self, name: str, **given: Any) -> list[dict[str, Any]]:

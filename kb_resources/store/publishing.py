@@ -20,7 +20,7 @@ from kb_resources.model import (
     Source,
     SourceKind,
 )
-from kb_resources.store import documents, passages, staging, vectors, versions
+from kb_resources.store import documents, locks, passages, staging, vectors, versions
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.embed_work import WorkList
 from kb_resources.store.records import Edition, Published, VectorSpace
@@ -100,7 +100,7 @@ def _registered(conn: Conn, scope: str, scope_id: int, edition: Edition) -> Docu
         Source(SourceKind.API, f"api:{origin}", origin),
         audiences=edition.audiences,
     )
-    return documents.load_locked(conn, DocumentKey(scope, edition.document_id))
+    return locks.load_locked(conn, DocumentKey(scope, edition.document_id))
 
 
 def _parsed(edition: Edition) -> ParsedDocument:

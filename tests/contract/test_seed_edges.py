@@ -32,7 +32,7 @@ from kb_resources.model.audiences import (
 )
 from kb_resources.parse import parse_here
 from kb_resources.retrieve import Retriever
-from kb_resources.store import documents, evaluations
+from kb_resources.store import documents, evaluations, locks
 from kb_resources.store.memory import MemoryStore
 from kb_resources.store.pool import Database
 from kb_resources.store.postgres import PgStore
@@ -111,7 +111,7 @@ def test_35_made_once_changed_at_its_version_and_never_over_a_newer_one(make_sto
     assert store.put(edition("doc", "One."), scope="optimistic").state == "unchanged"
     with database.transaction("pipeline") as conn:
         seen = documents.load_one(conn, DocumentKey("optimistic", "doc"))
-        documents.hold(conn, seen)
+        locks.hold(conn, seen)
     changed = store.put(edition("doc", "Two.", valid_from=START + DAY), scope="optimistic")
     assert (changed.state, changed.version) == ("replaced", 2)
     with pytest.raises(ConflictError, match="changed while"):
@@ -121,7 +121,7 @@ def test_35_made_once_changed_at_its_version_and_never_over_a_newer_one(make_sto
 
 def _hold(database: Database, row: documents.DocumentRow) -> None:
     with database.transaction("pipeline") as conn:
-        documents.hold(conn, row)
+        locks.hold(conn, row)
 
 
 def test_36_what_ended_is_invisible_ends_once_and_can_come_again(kept: Kept) -> None:

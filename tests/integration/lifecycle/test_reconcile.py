@@ -10,7 +10,7 @@ import pytest
 
 from kb_resources.stages import removal
 from kb_resources.stages.reconcile import Difference, reconcile_stores
-from kb_resources.store import documents, erasure, reconcile
+from kb_resources.store import erasure, locks, reconcile
 
 if TYPE_CHECKING:
     from kb_resources.store.documents import Conn
@@ -98,7 +98,7 @@ def test_what_is_decided_while_stores_are_compared_is_left_as_it_is(bench: Bench
     def decide(conn: Conn) -> int:
         removal.remove(caps, keys[0], actor="test", reason="gone")
         with caps.database.transaction("pipeline") as other:
-            row = documents.load_locked(other, keys[1])
+            row = locks.load_locked(other, keys[1])
             erasure.erase_rows(other, row.document_key, alias="erased-1", reason="asked")
         return 0
 

@@ -34,7 +34,7 @@ from kb_resources.model import (
 )
 from kb_resources.model.chunk import embedding_input
 from kb_resources.retrieve import Retriever, SearchResult
-from kb_resources.store import documents, passages, staging, vectors, versions
+from kb_resources.store import documents, locks, passages, staging, vectors, versions
 from kb_resources.store.documents import DocumentRow
 from kb_resources.store.passages import LexicalRow, PutResult
 from kb_resources.store.pool import Database
@@ -152,7 +152,7 @@ class World:
             )
         row = self.row(document_id, scope)
         with self.pipeline() as conn:
-            documents.lock(conn, row.document_key)
+            locks.lock(conn, row.document_key)
             versions.add(
                 conn,
                 row,

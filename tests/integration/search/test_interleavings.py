@@ -19,7 +19,7 @@ import pytest
 
 from kb_resources.errors import KbError
 from kb_resources.model.chunk import embedding_input
-from kb_resources.store import documents, erasure, lifecycle, selections, vectors
+from kb_resources.store import erasure, lifecycle, locks, selections, vectors
 from tests.integration.search.conftest import DIM, START
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def put_embeddings(p: Prepared, conn: Any) -> None:
 def re_embed(p: Prepared, conn: Any) -> None:
     """Vectors of another model for what is published."""
     model = vectors.ensure_model(conn, OTHER_MODEL, DIM)
-    documents.lock(conn, p.old.document_key)
+    locks.lock(conn, p.old.document_key)
     conn.execute(
         "insert into kb.embedding (model_key, passage_key, scope_id, valid_from, valid_until, "
         "earlier, audiences, vec) select %s, l.passage_key, l.scope_id, l.valid_from, "
@@ -85,7 +85,7 @@ def re_embed(p: Prepared, conn: Any) -> None:
 def supersede(p: Prepared, conn: Any) -> None:
     """Another document is published and ends this one."""
     p.world.put(p.rival, p.rival_chunks, valid_from=START + timedelta(days=4), conn=conn)
-    documents.lock(conn, p.row.document_key)
+    locks.lock(conn, p.row.document_key)
     for current in selections.current_of(conn, p.row.scope_id, [p.row.document_id]):
         conn.execute(
             "select kb.close_validity(%s, %s)",
