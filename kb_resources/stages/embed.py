@@ -91,6 +91,10 @@ def _prepare_all(
         yield from _prepare(caps, rows)
     except UnavailableError:
         raise
+    except group.TooMuch:
+        middle = len(rows) // 2
+        yield from _prepare_all(caps, rows[:middle])
+        yield from _prepare_all(caps, rows[middle:])
     except Exception as error:  # noqa: BLE001 - one document's error stops no other
         if len(rows) == 1:
             yield rows[0], error
@@ -107,6 +111,7 @@ def _prepare(
         known = group.known_results(conn, rows, Stage.CHUNK, STAGE)
         seen = {row.document_key: _look(caps, row, known) for row in rows}
         ahead = [row for row in rows if isinstance(seen[row.document_key], str)]
+        group.check_size(conn, ahead)
         chunks = staging.stage_again(conn, [common.version_key(row) for row in ahead])
         first = _missing(conn, caps, [(row, caps.versions.model_of(row)) for row in ahead], chunks)
         other = [(row, row.beside_model) for row in ahead if row.beside_model]

@@ -19,14 +19,14 @@ from kb_resources.model import AnyStage, StageReport
 from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
 from kb_resources.stages.common import Made
-from kb_resources.store import locks, staging
+from kb_resources.store import locks, staging, versions
 from kb_resources.store.documents import Conn, DocumentRow
 
 DOCUMENTS = 50
 """Documents of a group at most; above some thirty a document costs hardly less. Publishing takes a
 subtransaction for each, of which a server keeps 64 of a transaction at hand."""
 BYTES = 8 * 2**20
-"""Sources of a group at most: they lie in memory together, with what is made of them."""
+"""Sources, and bodies, of a group at most: they lie in memory together, with what comes of them."""
 WORK_S = 2.0
 """Work is written after this time: what a kill costs, and how late progress is seen."""
 
@@ -94,6 +94,11 @@ def run(
             ahead = _look(step, caps, group)
         except UnavailableError:
             raise
+        except TooMuch:
+            middle = len(group) // 2
+            for half in (group[:middle], group[middle:]):
+                yield from run(step, caps, half, should_stop)
+            continue
         except Exception as error:  # noqa: BLE001 - one document's error stops no other
             if len(group) == 1:
                 yield group[0], error
@@ -127,6 +132,16 @@ def groups(rows: Sequence[DocumentRow]) -> Iterator[list[DocumentRow]]:
         yield group
 
 
+class TooMuch(Exception):
+    """Bodies of a group are too long to lie in memory together: the group is divided."""
+
+
+def check_size(conn: Conn, rows: Sequence[DocumentRow]) -> None:
+    """Raise TooMuch where what would be loaded of several documents is more than `BYTES`."""
+    if len(rows) > 1 and versions.body_bytes(conn, [row.version_key or 0 for row in rows]) > BYTES:
+        raise TooMuch
+
+
 _Ahead = tuple[DocumentRow, StageReport | Mark | Exception, Any]
 
 
@@ -136,6 +151,8 @@ def _look(step: Step, caps: Capabilities, rows: Sequence[DocumentRow]) -> list[_
         known = known_results(conn, rows, step.stage, *step.reads)
         seen = {row.document_key: _seen(step, conn, caps, row, known) for row in rows}
         waiting = [row for row in rows if isinstance(seen[row.document_key], Mark)]
+        if step.load is not _nothing:
+            check_size(conn, waiting)
         loaded = step.load(conn, waiting) if waiting else {}
     return [(row, seen[row.document_key], loaded.get(row.version_key or 0)) for row in rows]
 

@@ -124,6 +124,12 @@ def load_all_parsed(conn: Conn, version_keys: Sequence[int]) -> dict[int, Parsed
     return {row["version_key"]: codec.parsed_from_row(row) for row in found}
 
 
+def body_bytes(conn: Conn, version_keys: Sequence[int]) -> int:
+    """Bytes of the versions' bodies together, in UTF-8."""
+    row = conn.execute(sql("body_bytes"), {"version_keys": list(version_keys)}).fetchone()
+    return int(row[0]) if row else 0
+
+
 def load_bodies(conn: Conn, version_keys: Sequence[int]) -> dict[int, str]:
     """Bodies of the versions; without those that have none."""
     given = {"version_keys": list(version_keys)}

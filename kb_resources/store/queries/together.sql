@@ -82,6 +82,10 @@ from unnest(%(version_keys)s::bigint[], %(languages)s::text[], %(confidences)s::
   g (version_key, language, confidence)
 where v.version_key = g.version_key
 
+-- name: body_bytes
+-- Their length as it is stored uncompressed; no body is read for it.
+select coalesce(sum(octet_length(body)), 0) from kb.parsed where version_key = any (%(version_keys)s)
+
 -- name: load_bodies
 select version_key, body from kb.parsed where version_key = any (%(version_keys)s)
 

@@ -12,6 +12,7 @@ from kb_resources.errors import ConflictError, UnavailableError
 from kb_resources.model import DocumentKey, Stage, StageReport
 from kb_resources.stages import group
 from kb_resources.stages.line import Line
+from kb_resources.store import versions
 
 if TYPE_CHECKING:
     from tests.integration.line.conftest import Bench
@@ -172,6 +173,27 @@ def test_groups_are_bounded_in_documents_and_bytes(
     assert [len(each) for each in group.groups(rows)] == [2, 2, 1]
     monkeypatch.setattr(group, "BYTES", 1)
     assert [len(each) for each in group.groups(rows)] == [1] * 5
+
+
+def test_long_bodies_of_short_files_are_not_held_together(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = registered(bench, 5)
+    list(bench.line.run_stage(Stage.ACQUIRE, keys))
+    monkeypatch.setattr(group, "groups", lambda rows: [list(rows)])  # as if the files were tiny
+    loads: list[int] = []
+    load = versions.load_all_parsed
+
+    def loaded(conn: Any, version_keys: Any) -> Any:
+        loads.append(len(version_keys))
+        return load(conn, version_keys)
+
+    monkeypatch.setattr(versions, "load_all_parsed", loaded)
+    monkeypatch.setattr(group, "BYTES", 120)  # two bodies
+    bench.line.run_all(keys)
+    assert {bench.state(key)[0] for key in keys} == {"indexed"}
+    assert set(loads) <= {1, 2}
+    assert sum(loads) == 10, "by the scan and by the chunker"
 
 
 def _worked(outcome: object) -> bool:
