@@ -27,7 +27,7 @@ DOCUMENTS = 50
 subtransaction for each, of which a server keeps 64 of a transaction at hand."""
 BYTES = 8 * 2**20
 """Sources, and bodies, of a group at most: they lie in memory together, with what comes of them."""
-WORK_S = 2.0
+WORK_S = 1.0
 """Work is written after this time: what a kill costs, and how late progress is seen."""
 
 Outcome = StageReport | Exception
