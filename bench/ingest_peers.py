@@ -1,12 +1,13 @@
 """Ingesting small texts beside peers: `python bench/ingest_peers.py --peer llama_index=PYTHON …`.
 
 The same folder of Markdown files is taken in four times: new, with nothing changed, with one file
-of a hundred changed, with one more paragraph in each. Ours is the line without Dagster with every gate on (detection, scan, BM25,
-row level security); LlamaIndex (IngestionPipeline with its document store, PGVectorStore),
-Haystack (splitter, DocumentWriter, PgvectorDocumentStore) and CocoIndex (memoised functions, its
-Postgres target) do what their own guides show: split, embed, write. All of them are handed our
-embedder with the same weights, so that it is the work around the model that differs, and databases
-of one server. `bare` embeds the texts and does nothing else: the floor.
+of a hundred changed, with one more paragraph in each. Ours is the line without Dagster with every
+gate on (detection, scan, BM25, row level security); LlamaIndex (IngestionPipeline with its
+document store, PGVectorStore), Haystack (splitter, DocumentWriter, PgvectorDocumentStore) and
+CocoIndex (memoised functions, its Postgres target) do what their own guides show: split, embed,
+write. All of them are handed our embedder with the same weights, so that it is the work around the
+model that differs, and databases of one server. `bare` embeds the texts and does nothing else: the
+floor.
 
 Each step is a process of its own. Printed are CPU seconds (user and system) of the process, its
 children and the server; `start` is the same step over an empty folder. Wall time is not compared.
@@ -283,8 +284,8 @@ def compare(count: int, pythons: dict[str, str]) -> None:
         pid = server.status().pid or 0
         print(f"{count} texts of about 120 words; CPU seconds: process + server")
         print(
-            f"{'':12}{'start':>16}{'new':>16}{'unchanged':>16}{'1 % changed':>16}{'one more par.':>16}"
-            f"{'documents a net CPU s':>24}"
+            f"{'':12}{'start':>16}{'new':>16}{'unchanged':>16}{'1 % changed':>16}"
+            f"{'one more par.':>16}{'documents a net CPU s':>24}"
         )
         try:
             for name, python in pythons.items():
