@@ -29,7 +29,7 @@ from kb_resources.stages import common, outward
 from kb_resources.stages.capabilities import Capabilities, fingerprint
 from kb_resources.stages.common import Made, version_key
 from kb_resources.stages.group import Mark, Results, Step
-from kb_resources.store import reviews, versions
+from kb_resources.store import documents, locks, reviews, versions
 from kb_resources.store.documents import Conn, DocumentRow
 
 STAGE = Stage.SCAN
@@ -137,8 +137,15 @@ def _work(caps: Capabilities, row: DocumentRow, mark: Mark, texts: _Texts | None
     )
 
 
-def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> None:
+def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> Mapping[int, Exception]:
+    # A decision in review, or another scan's verdict, that came since stands.
+    rows = documents.load(conn, [each.row.key for each in made])
+    now = {row.document_key: (row.verdict, row.version_state) for row in rows}
+    late: dict[int, Exception] = {}
     for each in made:
+        if now.get(each.row.document_key) != (each.row.verdict, each.row.version_state):
+            late[each.row.document_key] = locks.changed(each.row)
+            continue
         judged: _Judged = each.product
         if each.end is None and each.row.version_state is not None:
             versions.set_state(conn, version_key(each.row), None)
@@ -152,6 +159,7 @@ def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> None:
         )
         if judged.verdict is Verdict.BLOCK:
             common.purge(conn, each.row, STAGE)
+    return late
 
 
 def _after(caps: Capabilities, made: Made) -> None:

@@ -48,13 +48,18 @@ def hold_many(conn: Conn, rows: Sequence[DocumentRow]) -> dict[int, ConflictErro
     lock_many(conn, keys)
     newest = dict(conn.execute(sql("latest_versions"), {"document_keys": keys}).fetchall())
     return {
-        row.document_key: ConflictError(
-            f"{row.key} changed while a stage worked on it.",
-            next_step="Nothing was written; the run for the newer bytes goes on.",
-        )
+        row.document_key: changed(row)
         for row in rows
         if newest.get(row.document_key, -1) != row.latest_version
     }
+
+
+def changed(row: DocumentRow) -> ConflictError:
+    """The error for a document that is not what a stage looked at any more."""
+    return ConflictError(
+        f"{row.key} changed while a stage worked on it.",
+        next_step="Nothing was written; the run for the newer bytes goes on.",
+    )
 
 
 def same_bytes(conn: Conn, digests: Mapping[int, str]) -> dict[int, tuple[int, str]]:

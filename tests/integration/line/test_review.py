@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -157,3 +157,25 @@ def test_a_new_rule_pack_takes_published_passages_out_without_parsing(bench: Ben
     clean.run_all(clean.scanned_otherwise("acme"), start=Stage.SCAN)
     assert bench.state(key)[0] == "indexed"
     assert bench.search("paid leave").hits
+
+
+@pytest.mark.requirement("P-13")
+@pytest.mark.parametrize(
+    ("decide", "state"), [(review.release, "pending"), (review.reject, "blocked")]
+)
+def test_a_decision_that_falls_while_a_scan_is_at_work_stands(
+    bench: Bench, decide: Callable[..., None], state: str
+) -> None:
+    key = _quarantined(bench)
+    caps = bench.line.capabilities
+
+    def deciding(*given: Any, **named: Any) -> ScanResult:
+        decide(caps, key, seen(bench, key), actor="cli:ana", reason="read it")
+        return caps.scan(*given, **named)
+
+    rules = replace(caps.versions, rule_pack="another")
+    line = replace(bench.line, capabilities=replace(caps, scan=deciding, versions=rules))
+    outcome = dict(line.run_stage(Stage.SCAN, [key]))[key]
+    assert isinstance(outcome, ConflictError)
+    assert bench.state(key)[0] == state
+    assert bench.line.rows([key])[0].verdict == ("clean" if state == "pending" else "block")
