@@ -130,14 +130,15 @@ from kb.passage p where version_key = any (%(version_keys)s)
   and not exists (select 1 from kb.staged_chunk c where c.version_key = p.version_key)
 
 -- name: stage_known
--- Copies to the versions' staged vectors those that their scope has for the same embedded text.
+-- Copies to the versions' staged vectors those that their scope has for the same embedded text. One
+-- is taken of each: a text that stands in every document is looked up once, not with all its copies.
 insert into kb.staged_vector (version_key, model_key, embed_hash, carried, vec)
-select distinct on (c.version_key, c.embed_hash) c.version_key, e.model_key, c.embed_hash, true, e.vec
+select c.version_key, %(model_key)s, c.embed_hash, true, e.vec
 from (select distinct version_key, scope_id, embed_hash from kb.staged_chunk
   where version_key = any (%(version_keys)s)) c
-join kb.passage p on p.scope_id = c.scope_id and p.embed_hash = c.embed_hash
-join kb.embedding e on e.passage_key = p.passage_key and e.model_key = %(model_key)s
-order by c.version_key, c.embed_hash, p.passage_key
+cross join lateral (select x.vec from kb.passage p
+  join kb.embedding x on x.passage_key = p.passage_key and x.model_key = %(model_key)s
+  where p.scope_id = c.scope_id and p.embed_hash = c.embed_hash limit 1) e
 on conflict do nothing
 
 -- name: missing_hashes
