@@ -139,13 +139,7 @@ def _stored(caps: Capabilities, read: Sequence[_Read]) -> dict[int, Outcome]:
 def _store(conn: Conn, caps: Capabilities, read: Sequence[_Read]) -> dict[int, Outcome]:
     started = time.perf_counter()
     locks.lock_many(conn, [each.row.document_key for each in read])
-    now = {row.key: row for row in documents.load(conn, [each.row.key for each in read])}
-    outcomes: dict[int, Outcome] = {
-        each.row.document_key: documents.no_document(each.row.key)
-        for each in read
-        if each.row.key not in now
-    }
-    read = [replace(each, row=now[each.row.key]) for each in read if each.row.key in now]
+    outcomes, read = _as_it_stands(conn, caps, read)
     # Under the lock on the bytes: an erasure or purge that deletes them is over, or waits.
     locks.lock_bytes(conn, [(each.row.scope_id, each.got.digest) for each in read])
     asking = {
@@ -161,6 +155,28 @@ def _store(conn: Conn, caps: Capabilities, read: Sequence[_Read]) -> dict[int, O
             caps.blobs(each.row.scope).put(each.got.data)
             new.append(each)
     return outcomes | (_new_versions(conn, caps, new, started) if new else {})
+
+
+def _as_it_stands(
+    conn: Conn, caps: Capabilities, read: Sequence[_Read]
+) -> tuple[dict[int, Outcome], list[_Read]]:
+    """What is still to be stored, under the documents' locks; answers for the others."""
+    rows = documents.load(conn, [each.row.key for each in read])
+    now = {row.document_key: row for row in rows}  # another key: erased, and registered anew
+    outcomes: dict[int, Outcome] = {}
+    standing: list[_Read] = []
+    for each in read:
+        row = now.get(each.row.document_key)
+        if row is None:
+            outcomes[each.row.document_key] = documents.no_document(each.row.key)
+        elif row.latest_version == each.row.latest_version:
+            standing.append(replace(each, row=row))
+        # Another run brought newer bytes while these waited for their group.
+        elif isinstance(found := _look(caps, row), _Read):
+            standing.append(found)
+        else:
+            outcomes[row.document_key] = found
+    return outcomes, standing
 
 
 def has_work(caps: Capabilities, row: DocumentRow) -> bool:

@@ -45,10 +45,15 @@ class Made:
 def version_key(row: DocumentRow) -> int:
     """The newest version's key; IntegrityError before acquire made one."""
     if row.version_key is None:
-        raise IntegrityError(
-            f"{row.key} has no version yet.", next_step="Run the acquire stage for it first."
-        )
+        raise no_version(row)
     return row.version_key
+
+
+def no_version(row: DocumentRow) -> IntegrityError:
+    """The error for a document that acquire has made no version of."""
+    return IntegrityError(
+        f"{row.key} has no version yet.", next_step="Run the acquire stage for it first."
+    )
 
 
 def report(stage: AnyStage, row: DocumentRow, started: float, **values: Any) -> StageReport:

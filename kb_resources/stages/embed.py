@@ -19,7 +19,7 @@ from kb_resources.model.chunk import embedding_input
 from kb_resources.stages import common, fill, group
 from kb_resources.stages.capabilities import TOKENS, Capabilities, fingerprint
 from kb_resources.stages.outward import passages_may_leave
-from kb_resources.store import staging, vectors
+from kb_resources.store import staging, vectors, versions
 from kb_resources.store.documents import Conn, DocumentRow
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ def run_many(
             if sum(len(item.chunks) for item in held) >= GROUP_CHUNKS:
                 yield from _embed(caps, held)
                 held = []
+                if should_stop():
+                    break
         if should_stop():
             break
     yield from _embed(caps, held)
@@ -167,8 +169,8 @@ def _missing(
         keys = [common.version_key(row) for row, of_row in wanted if of_row == model_id]
         for key, hashes in vectors.stage_all_known(conn, keys, model).items():
             missing = set(hashes)
-            one = {c.embed_hash: c for c in chunks[key] if c.embed_hash in missing}
-            found[key] = list(one.values())
+            of_key = versions.there(chunks.get(key))
+            found[key] = list({c.embed_hash: c for c in of_key if c.embed_hash in missing}.values())
     return found
 
 
@@ -277,8 +279,7 @@ def _stage(
         ]
         keys = [common.version_key(job.row) for job, _ in of_model]
         hashes = [chunk.embed_hash for _, chunk in of_model]
-        matrix = found[model_id or ""].of(hashes)
-        vectors.stage_all_vectors(conn, keys, model, hashes, matrix)
+        vectors.stage_all_vectors(conn, keys, model, hashes, found[model_id or ""].of(hashes))
 
 
 def _counts(job: _Job) -> dict[str, float]:

@@ -175,12 +175,13 @@ def _seen(
     row: DocumentRow,
     known: Mapping[int, Results],
 ) -> Mark | StageReport | Exception:
-    try:
-        results = known.get(common.version_key(row), {})
-    except Exception as error:  # noqa: BLE001 - no version yet
-        return error
+    results = known.get(row.version_key or 0, {})
     answer = step.look(conn, caps, row, results)
-    if isinstance(answer, StageReport) or answer.again:
+    if isinstance(answer, StageReport):
+        return answer
+    if row.version_key is None:
+        return common.no_version(row)
+    if answer.again:
         return answer
     before = results.get(step.stage)
     if before is None or before.fingerprint != answer.fingerprint:
@@ -240,9 +241,12 @@ def store(
         return {}
     try:
         outcomes, standing = _store(caps, stage, made, write)
-    except UnavailableError:
-        raise
-    except Exception as error:  # noqa: BLE001 - one document's error stops no other
+    except Exception as error:
+        # What takes longer than a statement may is shorter for one.
+        long = len(made) > 1 and getattr(error, "code", "") == "timeout"
+        if isinstance(error, UnavailableError) and not long:
+            raise
+        # One document's error stops no other.
         if len(made) == 1:
             return {made[0].row.document_key: error}
         alone = (store(caps, stage, [each], write, after) for each in made)

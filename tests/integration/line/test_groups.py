@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
-from kb_resources.errors import ConflictError, UnavailableError
+from kb_resources.errors import ConflictError, NotFound, UnavailableError
 from kb_resources.model import DocumentKey, Stage, StageReport
-from kb_resources.stages import group
+from kb_resources.stages import embed, group
 from kb_resources.stages.line import Line
-from kb_resources.store import versions
+from kb_resources.store import passages, versions
 
 if TYPE_CHECKING:
     from tests.integration.line.conftest import Bench
@@ -194,6 +194,103 @@ def test_long_bodies_of_short_files_are_not_held_together(
     assert {bench.state(key)[0] for key in keys} == {"indexed"}
     assert set(loads) <= {1, 2}
     assert sum(loads) == 10, "by the scan and by the chunker"
+
+
+@pytest.mark.requirement("P-13")
+def test_newer_bytes_that_came_while_a_document_waited_for_its_group_stand(bench: Bench) -> None:
+    keys = registered(bench, 2)
+    read = bench.line.capabilities.read
+    renewed: list[str] = []
+
+    def reading(uri: str) -> Any:
+        if uri.endswith("1.md") and not renewed:
+            renewed.append(uri)
+            bench.write("0.md", "# Room 0\n\nIts key is lost.\n")
+            bench.line.run_all([keys[0]])
+        return read(uri)
+
+    outcomes = dict(line_with(bench, read=reading).run_stage(Stage.ACQUIRE, keys))
+    assert [_worked(outcomes[key]) for key in keys] == [False, True]
+    assert bench.line.rows([keys[0]])[0].latest_version == 1
+    assert any("lost" in text for text in bench.texts("key of room 0"))
+
+
+@pytest.mark.requirement("P-13")
+def test_one_that_was_erased_and_registered_anew_is_not_written_under_its_old_key(
+    bench: Bench,
+) -> None:
+    keys = registered(bench, 3)
+    read = bench.line.capabilities.read
+    erased: list[str] = []
+
+    def reading(uri: str) -> Any:
+        if uri.endswith("2.md") and not erased:
+            erased.append(uri)
+            with bench.line.capabilities.database.transaction("owner") as conn:
+                conn.execute(
+                    "update kb.document set document_id = 'erased' where document_id = %s",
+                    [keys[1].document_id],
+                )
+            bench.line.register(bench.request("1.md"))
+        return read(uri)
+
+    outcomes = dict(line_with(bench, read=reading).run_stage(Stage.ACQUIRE, keys))
+    assert isinstance(outcomes[keys[1]], NotFound)
+    assert [row.latest_version for row in bench.line.rows(keys)] == [1, None, 1]
+    bench.line.run_all([keys[1]])
+    assert bench.state(keys[1])[0] == "indexed"
+
+
+@pytest.mark.parametrize("stage", [Stage.CHUNK, Stage.EMBED, Stage.INDEX, Stage.SUPERSEDE])
+def test_a_duplicate_is_refused_by_the_gate_and_stays_one(bench: Bench, stage: Stage) -> None:
+    bench.ingest("a.md", "# Keys\n\nEvery key is kept at the desk.\n")
+    key = bench.ingest("b.md", "# Keys\n\nEvery key is kept at the desk.\n")
+    outcome = dict(bench.line.run_stage(stage, [key]))[key]
+    assert isinstance(outcome, StageReport)
+    assert outcome.refused
+    assert bench.state(key)[0] == "duplicate"
+
+
+def test_a_group_whose_writing_takes_longer_than_a_statement_may_is_written_one_by_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = registered(bench, 3)
+    put = passages.put_versions
+
+    def putting(conn: Any, puts: Any) -> Any:
+        if len(puts) > 1:
+            conn.execute("select set_config('statement_timeout', '1', true)")
+            conn.execute("select pg_sleep(60)")
+        return put(conn, puts)
+
+    monkeypatch.setattr(passages, "put_versions", putting)
+    bench.line.run_all(keys)
+    assert {bench.state(key)[0] for key in keys} == {"indexed"}
+
+
+def test_a_version_whose_text_is_gone_says_so_and_its_neighbour_is_embedded(bench: Bench) -> None:
+    keys = registered(bench, 2)
+    for stage in list(Stage)[: list(Stage).index(Stage.EMBED)]:
+        list(bench.line.run_stage(stage, keys))
+    gone = bench.line.rows(keys)[0].version_key
+    with bench.line.capabilities.database.transaction("owner") as conn:
+        conn.execute("delete from kb.parsed where version_key = %s", [gone])
+    outcomes = dict(bench.line.run_stage(Stage.EMBED, keys))
+    assert "no parsed text" in str(outcomes[keys[0]])
+    assert _worked(outcomes[keys[1]])
+
+
+def test_embedding_ends_after_the_chunks_that_are_with_the_model(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = registered(bench, 4)
+    for stage in list(Stage)[: list(Stage).index(Stage.EMBED)]:
+        list(bench.line.run_stage(stage, keys))
+    monkeypatch.setattr(embed, "GROUP_CHUNKS", 1)
+    told: list[DocumentKey] = []
+    for key, _ in bench.line.run_stage(Stage.EMBED, keys, should_stop=lambda: bool(told)):
+        told.append(key)
+    assert told == keys[:1]
 
 
 def _worked(outcome: object) -> bool:
