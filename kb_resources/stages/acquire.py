@@ -93,14 +93,9 @@ def _look(caps: Capabilities, row: DocumentRow) -> StageReport | _Read:
         return _refuse(caps, row, got, started)
     settled = caps.versions.settled(row, got.digest)
     if row.settled_fingerprint == settled and row.state != DocumentState.PENDING:
+        state, details = DocumentState(row.state), {"digest": got.digest}
         return common.report(
-            STAGE,
-            row,
-            started,
-            worked=False,
-            state=DocumentState(row.state),
-            reason=row.reason,
-            details={"digest": got.digest},
+            STAGE, row, started, worked=False, state=state, reason=row.reason, details=details
         )
     caps.count("acquired")
     return _Read(row, got, settled, time.perf_counter() - started)
@@ -142,19 +137,19 @@ def _store(conn: Conn, caps: Capabilities, read: Sequence[_Read]) -> dict[int, O
     outcomes, read = _as_it_stands(conn, caps, read)
     # Under the lock on the bytes: an erasure or purge that deletes them is over, or waits.
     locks.lock_bytes(conn, [(each.row.scope_id, each.got.digest) for each in read])
-    asking = {
-        each.row.document_key: each.got.digest for each in read if each.row.latest_version is None
-    }
+    outcomes |= _new_versions(conn, caps, [r for r in read if r.row.latest_version], started)
+    # Bytes that one of these has left are nobody's now.
+    fresh = [each for each in read if not each.row.latest_version]
+    asking = {each.row.document_key: each.got.digest for each in fresh}
     first = locks.same_bytes(conn, asking) if asking else {}
     new: list[_Read] = []
-    for each in read:
+    for each in fresh:
         found = first.get(each.row.document_key)
         if found is not None and _names_pass(caps, each.row, each.got):
             outcomes[each.row.document_key] = _duplicate(conn, caps, each, found)
         else:
-            caps.blobs(each.row.scope).put(each.got.data)
             new.append(each)
-    return outcomes | (_new_versions(conn, caps, new, started) if new else {})
+    return outcomes | _new_versions(conn, caps, new, started)
 
 
 def _as_it_stands(
@@ -263,6 +258,10 @@ def _duplicate(conn: Conn, caps: Capabilities, read: _Read, first: tuple[int, st
 def _new_versions(
     conn: Conn, caps: Capabilities, read: Sequence[_Read], started: float
 ) -> dict[int, Outcome]:
+    if not read:
+        return {}
+    for each in read:
+        caps.blobs(each.row.scope).put(each.got.data)
     added = versions.add_many(
         conn,
         [

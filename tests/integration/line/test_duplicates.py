@@ -113,3 +113,16 @@ def test_many_copies_of_a_blocked_file_cost_a_few_rounds(bench: Bench) -> None:
     # Each is scanned once; at most three rounds are needed to see that the bytes are to blame.
     assert counters["scanned"] == len(keys)
     assert counters["acquired"] <= 3 * len(keys)
+
+
+@pytest.mark.parametrize("first_to_be_read", ["x.md", "a.md"])
+def test_bytes_that_their_document_leaves_in_the_same_group_are_another_ones_own(
+    bench: Bench, first_to_be_read: str
+) -> None:
+    moving = bench.ingest("x.md", LEAVE)
+    bench.write("x.md", PAY)
+    bench.write("a.md", LEAVE)
+    keys = [moving, bench.line.register(bench.request("a.md"))]
+    bench.line.run_all(keys if first_to_be_read == "x.md" else keys[::-1])
+    assert [bench.state(key) for key in keys] == [("indexed", ""), ("indexed", "")]
+    assert any("thirty days" in text for text in bench.texts("paid annual leave"))
