@@ -109,7 +109,8 @@ class Nursery:
             with contextlib.suppress(ImportError):  # the child says what is missing
                 importlib.import_module(module)
         if media_type in SAMPLES:
-            parse_here(SAMPLES[media_type], media_type, "sample")
+            with contextlib.suppress(Exception):  # likewise
+                parse_here(SAMPLES[media_type], media_type, "sample")
         gc.collect()
         gc.freeze()
 

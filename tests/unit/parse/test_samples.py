@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import socket
 import subprocess
 import sys
 
@@ -10,6 +12,7 @@ import pytest
 
 from kb_resources.model import ParsedDocument
 from kb_resources.parse.route import SAMPLES, parse_here
+from kb_resources.parse.sandbox import nursery
 
 SCRIPT = """
 import json, sys, threading, importlib, os
@@ -41,3 +44,16 @@ def test_after_its_sample_a_type_imports_nothing_and_runs_no_thread(kind: str) -
         [sys.executable, "-c", SCRIPT, kind], capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == {"later": [], "threads": 1, "tasks": 1}
+
+
+def test_a_sample_that_cannot_be_read_here_leaves_the_parent_to_its_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(*_given: object) -> None:
+        raise ImportError("a library of this type is not installed")
+
+    monkeypatch.setattr(nursery, "parse_here", missing)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        nursery.Nursery(ours, isolated=False)._warm_up("text/plain")
+    gc.unfreeze()
