@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kb_resources.errors import UnavailableError
+from kb_resources.errors import ConflictError, UnavailableError
 from kb_resources.model import AnyStage, StageReport
 from kb_resources.stages import common
 from kb_resources.stages.capabilities import Capabilities
@@ -258,7 +258,15 @@ def store(
             raise
         except Exception as error:  # noqa: BLE001 - as above
             outcomes[each.row.document_key] = error
+    for each in made if len(made) > 1 else ():
+        if _in_the_way(outcomes[each.row.document_key]):
+            outcomes |= store(caps, stage, [each], write, after)
     return outcomes
+
+
+def _in_the_way(outcome: Outcome) -> bool:
+    """Whether another transaction refused a document of a group; alone it may pass."""
+    return isinstance(outcome, ConflictError) and outcome.code in ("conflict", "locked")
 
 
 def _store(

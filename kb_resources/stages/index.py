@@ -52,6 +52,8 @@ def _work(
 
 
 def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> Mapping[int, Exception]:
+    # Scopes in one order: a put holds its scope's lexicon until all are written.
+    made = sorted(made, key=lambda each: (each.row.scope_id, each.row.document_key))
     # Who may read it, and which model is live, may have been decided anew since.
     now = {row.key: row for row in documents.load(conn, [each.row.key for each in made])}
     model_of = {key: caps.versions.model_of(row) for key, row in now.items()}

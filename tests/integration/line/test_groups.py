@@ -13,6 +13,7 @@ from kb_resources.model import DocumentKey, Stage, StageReport
 from kb_resources.stages import embed, group
 from kb_resources.stages.line import Line
 from kb_resources.store import passages, versions
+from kb_resources.store.translate import reported
 
 if TYPE_CHECKING:
     from tests.integration.line.conftest import Bench
@@ -266,6 +267,48 @@ def test_a_group_whose_writing_takes_longer_than_a_statement_may_is_written_one_
     monkeypatch.setattr(passages, "put_versions", putting)
     bench.line.run_all(keys)
     assert {bench.state(key)[0] for key in keys} == {"indexed"}
+
+
+def test_what_another_transaction_kept_from_one_of_a_group_is_tried_once_more_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = registered(bench, 3)
+    put = passages.put_versions
+    calls: list[int] = []
+
+    def putting(conn: Any, puts: Any) -> Any:
+        calls.append(len(puts))
+        if len(puts) == 1:
+            return put(conn, puts)
+        return [*put(conn, puts[:-1]), reported("55P03", "lock not available", "")]
+
+    monkeypatch.setattr(passages, "put_versions", putting)
+    bench.line.run_all(keys)
+    assert {bench.state(key)[0] for key in keys} == {"indexed"}
+    assert calls == [3, 1]
+
+
+def test_scopes_of_a_group_are_published_in_one_order(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("acme", "blue", "acme", "blue")
+    keys = []
+    for number, scope in enumerate(names):
+        bench.write(f"{number}.md", f"# Room {number}\n\nThe key of room {number} is here.\n")
+        keys.append(bench.line.register(bench.request(f"{number}.md", scope=scope)))
+    put = passages.put_versions
+    seen: list[int] = []
+
+    def putting(conn: Any, puts: Any) -> Any:
+        seen.extend(each.version_key for each in puts)
+        return put(conn, puts)
+
+    monkeypatch.setattr(passages, "put_versions", putting)
+    bench.line.run_all(keys[::-1])
+    rows = bench.line.rows(keys)
+    scope_of = {row.version_key: row.scope for row in rows}
+    assert [scope_of[key] for key in seen] == ["acme", "acme", "blue", "blue"]
+    assert {row.state for row in rows} == {"indexed"}
 
 
 def test_a_version_whose_text_is_gone_says_so_and_its_neighbour_is_embedded(bench: Bench) -> None:
