@@ -22,7 +22,11 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from kb.http.worker import _only_worker
-from kb_resources.model import Principal
+from kb_resources import embed
+from kb_resources.compose import open_line
+from kb_resources.model import Principal, Source, SourceKind
+from kb_resources.settings import Settings
+from kb_resources.stages.request import IngestRequest
 from kb_resources.store import documents
 from kb_resources.store.migrate import extension_ddl, migrate
 from kb_resources.store.pool import Database
@@ -240,3 +244,42 @@ def test_no_statement_keeps_state_in_a_session() -> None:
             if pattern is not None and pattern.search(path.read_text("utf-8")):
                 found.add(str(path.relative_to(ROOT)))
     assert {name for name in found if "/migrations/" not in name} == DIRECT
+
+
+def test_groups_of_the_line_go_through_two_connections_of_a_pooler(
+    managed: Managed, tmp_path: Path
+) -> None:
+    models = ROOT / ".kb" / "models"
+    embed.prepare(models, embed.DEFAULT_MODEL)
+    settings = Settings(
+        home=tmp_path / "home",
+        database_url=managed.direct,
+        pipeline_database_url=managed.pooled("kb_pipeline"),
+        app_database_url=managed.pooled("kb_app"),
+        models_dir=models,
+        blob_url=str(tmp_path / "blobs"),
+    )
+    ends: dict[str, set[object]] = {}
+
+    def work(name: str) -> None:
+        with open_line(settings, actor=name) as line:
+            keys = []
+            for number in range(6):
+                path = tmp_path / f"{name}{number}.md"
+                path.write_text(
+                    f"# {name} {number}\n\nThe key of room {number} is at desk {name}.\n"
+                )
+                source = Source(SourceKind.FILE, str(path), path.name)
+                keys.append(line.register(IngestRequest(scope=name, source=source)))
+            line.run_all(keys)
+            ends[name] = {row.state for row in line.rows(keys)}
+
+    names = ("grouped1", "grouped2", "grouped3")
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ends == {name: {"indexed"} for name in names}
+    with psycopg.connect(managed.admin) as conn:
+        assert conn.execute("select * from kb.verify_lifecycle(null, null)").fetchall() == []
