@@ -138,15 +138,16 @@ def _work(caps: Capabilities, row: DocumentRow, mark: Mark, texts: _Texts | None
 
 
 def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> Mapping[int, Exception]:
-    # A decision in review, or another scan's verdict, that came since stands.
+    # A decision in review, or another scan's verdict, that came since and is another one stands.
     rows = documents.load(conn, [each.row.key for each in made])
-    now = {row.document_key: (row.verdict, row.version_state) for row in rows}
+    now = {row.document_key: _held(row) for row in rows}
     late: dict[int, Exception] = {}
     for each in made:
-        if now.get(each.row.document_key) != (each.row.verdict, each.row.version_state):
+        judged: _Judged = each.product
+        same = (judged.verdict.value, each.end.state.value if each.end else None)
+        if now.get(each.row.document_key) not in (_held(each.row), same):
             late[each.row.document_key] = locks.changed(each.row)
             continue
-        judged: _Judged = each.product
         if each.end is None and each.row.version_state is not None:
             versions.set_state(conn, version_key(each.row), None)
         versions.record_verdict(
@@ -160,6 +161,11 @@ def _write(conn: Conn, caps: Capabilities, made: Sequence[Made]) -> Mapping[int,
         if judged.verdict is Verdict.BLOCK:
             common.purge(conn, each.row, STAGE)
     return late
+
+
+def _held(row: DocumentRow) -> tuple[str | None, str | None]:
+    """Verdict, and the end it led to."""
+    return row.verdict, None if row.version_state == DocumentState.INDEXED else row.version_state
 
 
 def _after(caps: Capabilities, made: Made) -> None:

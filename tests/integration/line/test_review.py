@@ -179,3 +179,20 @@ def test_a_decision_that_falls_while_a_scan_is_at_work_stands(
     assert isinstance(outcome, ConflictError)
     assert bench.state(key)[0] == state
     assert bench.line.rows([key])[0].verdict == ("clean" if state == "pending" else "block")
+
+
+def test_two_scans_at_a_time_that_agree_go_on_both(bench: Bench) -> None:
+    bench.write("note.md", "# Note\n\nThe desk is open from eight to five.\n")
+    key = bench.line.register(bench.request("note.md"))
+    for stage in (Stage.ACQUIRE, Stage.PARSE, Stage.LANGUAGE):
+        list(bench.line.run_stage(stage, [key]))
+    caps = bench.line.capabilities
+
+    def beside(*given: Any, **named: Any) -> ScanResult:
+        bench.line.run_all([key], start=Stage.SCAN)
+        return caps.scan(*given, **named)
+
+    line = replace(bench.line, capabilities=replace(caps, scan=beside))
+    outcome = line.run_all([key], start=Stage.SCAN)[key]
+    assert not isinstance(outcome, Exception)
+    assert bench.state(key) == ("indexed", "")
