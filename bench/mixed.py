@@ -4,7 +4,7 @@ Files of all kinds are taken in three times: `bare` reads, parses, cuts and embe
 nothing else; `line` is `kb ingest --no-dagster`; `batch` is a run of `kb_batch` with its events and
 checks. They are those of `examples/` and, up to `--max-kb`, those of `data/documents/ok` of the
 folder that KB_TEST_DATA names. Printed are CPU seconds (user and system) of this process, its
-children and the server, after a first document has loaded parsers, model and Dagster; and the most
+children and the server, after all files were parsed once and a document went each way; and the most
 memory that this process and any one child held. Belongs here: shares of the whole. What does not:
 small texts beside peers (`ingest_peers.py`).
 """
@@ -114,6 +114,7 @@ def measure(max_kb: int, ways: list[str]) -> None:
             "line": lambda scope, some: line.run_all(keys_of(scope, some)),
             "batch": batch,
         }
+        bare(line, sources)  # parsers of all kinds are loaded, and the model
         for way in ways:
             runs[way](f"{way}-warm", sources[:1])
         for way in ways:
