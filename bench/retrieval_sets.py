@@ -126,9 +126,8 @@ def _cleared(conn: Any, scope: str, scope_id: int, row: Row) -> documents.Docume
     """A document with a version whose body is the row's text, cleared."""
     document_id, body = row["_id"], row["text"] or "."
     key = DocumentKey(scope, document_id)
-    documents.register(
-        conn, scope_id, document_id, Source(SourceKind.API, f"set:{document_id}", document_id)
-    )
+    source = Source(SourceKind.API, f"set:{document_id}", document_id)
+    documents.register(conn, documents.Registration(scope_id, document_id, source))
     found = documents.load(conn, [key])[0]
     data = body.encode()
     versions.add(

@@ -86,12 +86,10 @@ def unchanged(
 
 def refused(stage: AnyStage, row: DocumentRow, reason: str, **details: Any) -> StageReport:
     """The answer of a stage that may not or cannot work on the document as it stands."""
-    return StageReport(
-        stage=stage,
-        scope=row.scope,
-        document_id=row.document_id,
-        version=row.latest_version,
-        duration_s=0.0,
+    return report(
+        stage,
+        row,
+        time.perf_counter(),
         worked=False,
         refused=True,
         reason=reason,
@@ -164,21 +162,10 @@ def finish_all(
 ) -> dict[int, StageReport]:
     """Write a stage's results, and the ends of documents that came to one; by document key."""
     reports = {each.row.document_key: _report(stage, each) for each in made}
-    results = []
-    for each in made:
-        told = reports[each.row.document_key]
-        results.append(
-            staging.NewResult(
-                row=each.row,
-                fingerprint=each.fingerprint,
-                output=each.output,
-                state=told.state.value if told.state else None,
-                reason=told.reason,
-                counts=told.counts,
-                details=told.details,
-                duration_s=told.duration_s,
-            )
-        )
+    results = [
+        staging.NewResult(each.row, each.fingerprint, each.output, reports[each.row.document_key])
+        for each in made
+    ]
     staging.save_results(conn, stage, results)
     for each in made:
         if each.end is not None:

@@ -6,7 +6,7 @@ Belongs here: the request, defaults of a new scope, expanding folders. What does
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -85,7 +85,7 @@ def register_all(
         documents.register_all(conn, asked)
     else:
         for each in asked:
-            documents.register(conn, **{f.name: getattr(each, f.name) for f in fields(each)})
+            documents.register(conn, each)
     keys = []
     for request, each in zip(requests, asked, strict=True):
         key = DocumentKey(request.scope, each.document_id)

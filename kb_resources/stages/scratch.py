@@ -123,7 +123,7 @@ def load(
 def _take_in(conn: Conn, line: Line, scope_id: int, key: DocumentKey, row: SetDocument) -> None:
     """What acquire, parse and language would have left in the ledger for this text."""
     source = Source(SourceKind.API, f"set:{row.id}", row.id)
-    documents.register(conn, scope_id, key.document_id, source)
+    documents.register(conn, documents.Registration(scope_id, key.document_id, source))
     data = row.text.encode()
     versions.add(
         conn,

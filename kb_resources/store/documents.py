@@ -119,7 +119,19 @@ def list_scopes(conn: Conn) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What `register` takes."""
+    """What is said about a document that is to be known.
+
+    Attributes:
+        scope_id: of the document.
+        document_id: in its scope.
+        source: where its bytes are.
+        audiences: who may read it; empty: everyone in the scope.
+        trusted_by: who vouches for it.
+        language_hint: stated language.
+        valid_from: aware time from which it holds.
+        supersedes: ids of documents that it ends.
+        readers: audiences that the caller holds; None: the caller reads everything.
+    """
 
     scope_id: int
     document_id: str
@@ -155,54 +167,23 @@ def register_all(conn: Conn, asked: Sequence[Registration]) -> None:
         cursor.executemany(sql("register_document"), [each.values() for each in asked])
 
 
-def register(
-    conn: Conn,
-    scope_id: int,
-    document_id: str,
-    source: Source,
-    *,
-    audiences: Sequence[str] = (),
-    trusted_by: str | None = None,
-    language_hint: str | None = None,
-    valid_from: datetime | None = None,
-    supersedes: Sequence[str] = (),
-    readers: Sequence[str] | None = None,
-) -> None:
+def register(conn: Conn, asked: Registration) -> None:
     """Make the document known, or take over what the caller says about it now.
 
     Args:
         conn: inside a transaction.
-        scope_id: of the document.
-        document_id: in its scope.
-        source: where its bytes are.
-        audiences: who may read it; empty: everyone in the scope.
-        trusted_by: who vouches for it.
-        language_hint: stated language.
-        valid_from: aware time from which it holds.
-        supersedes: ids of documents that it ends.
-        readers: audiences that the caller holds; None: the caller reads everything.
+        asked: the document, and who asks.
 
     Raises:
         PolicyError: the id is that of a document the caller may not read (`document_id_refused`).
     """
-    asked = Registration(
-        scope_id,
-        document_id,
-        source,
-        audiences,
-        trusted_by,
-        language_hint,
-        valid_from,
-        supersedes,
-        readers,
-    )
     given = asked.values()
-    if conn.execute(sql("register_document"), given).rowcount or readers is None:
+    if conn.execute(sql("register_document"), given).rowcount or asked.readers is None:
         return
     # Nothing to change, or not for this caller.
     found = conn.execute(sql("document_hidden_from"), given).fetchone()
     if found and found[0]:
-        raise id_refused(document_id)
+        raise id_refused(asked.document_id)
 
 
 def id_refused(document_id: str) -> PolicyError:

@@ -93,12 +93,10 @@ def lexical_rows(chunks: Sequence[Chunk], language: str) -> list[passages.Lexica
 
 def _registered(conn: Conn, scope: str, scope_id: int, edition: Edition) -> DocumentRow:
     origin = edition.origin or edition.document_id
+    source = Source(SourceKind.API, f"api:{origin}", origin)
     documents.register(
         conn,
-        scope_id,
-        edition.document_id,
-        Source(SourceKind.API, f"api:{origin}", origin),
-        audiences=edition.audiences,
+        documents.Registration(scope_id, edition.document_id, source, audiences=edition.audiences),
     )
     return locks.load_locked(conn, DocumentKey(scope, edition.document_id))
 

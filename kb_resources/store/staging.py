@@ -13,7 +13,7 @@ from typing import Any
 from psycopg.rows import class_row, dict_row
 from psycopg.types.json import Jsonb
 
-from kb_resources.model import ORDER, AnyStage, Chunk, stage_of
+from kb_resources.model import ORDER, AnyStage, Chunk, StageReport, stage_of
 from kb_resources.store.codec import storable, storable_json
 from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.sql import sql
@@ -55,11 +55,7 @@ class NewResult:
     row: DocumentRow
     fingerprint: str
     output: str
-    state: str | None
-    reason: str
-    counts: Mapping[str, float]
-    details: Mapping[str, Any]
-    duration_s: float
+    report: StageReport
 
 
 def save_results(conn: Conn, stage: AnyStage, made: Sequence[NewResult]) -> None:
@@ -74,11 +70,11 @@ def save_results(conn: Conn, stage: AnyStage, made: Sequence[NewResult]) -> None
                 "scope_ids": [each.row.scope_id for each in made],
                 "fingerprints": [each.fingerprint for each in made],
                 "outputs": [each.output for each in made],
-                "states": [each.state for each in made],
-                "reasons": [each.reason for each in made],
-                "counts": [Jsonb(dict(each.counts)) for each in made],
-                "details": [Jsonb(storable_json(each.details)) for each in made],
-                "durations": [each.duration_s for each in made],
+                "states": [each.report.state and each.report.state.value for each in made],
+                "reasons": [each.report.reason for each in made],
+                "counts": [Jsonb(dict(each.report.counts)) for each in made],
+                "details": [Jsonb(storable_json(each.report.details)) for each in made],
+                "durations": [each.report.duration_s for each in made],
             },
         )
 

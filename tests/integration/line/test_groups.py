@@ -30,6 +30,11 @@ def registered(bench: Bench, count: int, start: int = 0) -> list[DocumentKey]:
     return keys
 
 
+def run_up_to(stage: Stage, bench: Bench, keys: list[DocumentKey]) -> None:
+    for before in list(Stage)[: list(Stage).index(stage)]:
+        list(bench.line.run_stage(before, keys))
+
+
 def line_with(bench: Bench, **parts: Any) -> Line:
     return replace(bench.line, capabilities=replace(bench.line.capabilities, **parts))
 
@@ -68,8 +73,7 @@ def test_a_document_more_in_a_group_costs_few_statements(
 @pytest.mark.requirement("P-13")
 def test_what_the_gate_refuses_of_one_is_published_of_the_others(bench: Bench) -> None:
     keys = registered(bench, 3)
-    for stage in list(Stage)[: list(Stage).index(Stage.INDEX)]:
-        list(bench.line.run_stage(stage, keys))
+    run_up_to(Stage.INDEX, bench, keys)
     gone = bench.line.rows(keys)[1].version_key
     with bench.line.capabilities.database.transaction("owner") as conn:
         conn.execute("delete from kb.staged_vector where version_key = %s", [gone])
@@ -313,8 +317,7 @@ def test_scopes_of_a_group_are_published_in_one_order(
 
 def test_a_version_whose_text_is_gone_says_so_and_its_neighbour_is_embedded(bench: Bench) -> None:
     keys = registered(bench, 2)
-    for stage in list(Stage)[: list(Stage).index(Stage.EMBED)]:
-        list(bench.line.run_stage(stage, keys))
+    run_up_to(Stage.EMBED, bench, keys)
     gone = bench.line.rows(keys)[0].version_key
     with bench.line.capabilities.database.transaction("owner") as conn:
         conn.execute("delete from kb.parsed where version_key = %s", [gone])
@@ -327,8 +330,7 @@ def test_embedding_ends_after_the_chunks_that_are_with_the_model(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = registered(bench, 4)
-    for stage in list(Stage)[: list(Stage).index(Stage.EMBED)]:
-        list(bench.line.run_stage(stage, keys))
+    run_up_to(Stage.EMBED, bench, keys)
     monkeypatch.setattr(embed, "GROUP_CHUNKS", 1)
     told: list[DocumentKey] = []
     for key, _ in bench.line.run_stage(Stage.EMBED, keys, should_stop=lambda: bool(told)):

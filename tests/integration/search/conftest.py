@@ -148,7 +148,10 @@ class World:
             found = documents.ensure_scope(conn, scope, {})
             source = Source(SourceKind.API, f"api:{document_id}", f"api/{document_id}")
             documents.register(
-                conn, found.scope_id, document_id, source, audiences=sorted(audiences)
+                conn,
+                documents.Registration(
+                    found.scope_id, document_id, source, audiences=sorted(audiences)
+                ),
             )
         row = self.row(document_id, scope)
         with self.pipeline() as conn:
