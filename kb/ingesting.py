@@ -20,7 +20,12 @@ from kb_resources.errors import InputError
 from kb_resources.model import DocumentKey, Source, SourceKind
 from kb_resources.settings import Settings, load_settings
 from kb_resources.stages.line import Line
-from kb_resources.stages.request import IngestRequest, check_distinct, expand
+from kb_resources.stages.request import (
+    IngestRequest,
+    PassedOver,
+    check_distinct,
+    expand,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ def ingest_paths(
     *,
     should_stop: Callable[[], bool] = lambda: False,
     progress: Progress = lambda _what, _done, _total: None,
+    passed_over: PassedOver = lambda _path, _why: None,
     settings: Settings | None = None,
     counters: dict[str, int] | None = None,
 ) -> list[Ingested]:
@@ -88,18 +94,22 @@ def ingest_paths(
         options: what holds for all of them.
         should_stop: asked between documents; True ends the work cleanly.
         progress: told the stage, documents done and in total.
+        passed_over: told what of a folder is not taken in, and why.
         settings: default: the environment's.
         counters: filled with how often each kind of work was done.
 
     Returns:
-        One entry per file, in order; then the duplicates that came alive by them.
+        One entry per file, in order, though it was named twice; then the duplicates that came
+        alive by them.
 
     Raises:
         InputError: a path does not exist, names do not fit, an id for several files.
         UnavailableError: database or disk is away; what was finished is kept.
     """
     settings = settings or load_settings()
-    sources = [source for path in paths for source in _sources(path)]
+    sources = list(
+        dict.fromkeys(source for path in paths for source in _sources(path, passed_over))
+    )
     check_distinct(sources)
     if options.document_id and len(sources) != 1:
         raise InputError(
@@ -138,10 +148,10 @@ def ingest_paths(
         return _ends(line, [*keys, *woken], uris, before)
 
 
-def _sources(place: Path | str) -> Iterable[Source]:
+def _sources(place: Path | str, passed_over: PassedOver) -> Iterable[Source]:
     """What a path or an address stands for."""
     if isinstance(place, Path):
-        return expand(place)
+        return expand(place, passed_over=passed_over)
     from kb_resources.acquire import FetchRefusal, canonical_url
 
     url = canonical_url(place)

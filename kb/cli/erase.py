@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kb.cli.lifecycle import deciding, document_key
-from kb.cli.options import decision_options, json_option, scope_option
+from kb.cli.options import confirm, decision_options, json_option, scope_option
 from kb.cli.output import dump, say, table
 from kb_resources.model import validate_scope
 
@@ -71,7 +71,7 @@ def erase(
         what = f"all that only {audience} can read" if audience else ", ".join(document_ids)
         if not yes:
             question = f"Erase {what} from {scope}? It cannot be taken back. (--yes answers)"
-            click.confirm(question, abort=True)
+            confirm(question, "Nothing was erased.")
         if audience is not None:
             done = eraser.erase_held_only_by(
                 validate_scope(scope), audience, actor=who, reason=reason
@@ -177,7 +177,7 @@ def forget_actor(actor: str, yes: bool, as_json: bool) -> None:
 
     _require_yes(yes, as_json)
     if not yes:
-        click.confirm(f"Forget {actor}? It cannot be taken back.", abort=True)
+        confirm(f"Forget {actor}? It cannot be taken back.", "Nothing was forgotten.")
     with deciding(None) as (line, _):
         counts = open_eraser(load_settings(), line).forget_actor(actor)
     if as_json:

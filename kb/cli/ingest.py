@@ -51,9 +51,11 @@ def ingest(
 ) -> int:
     """Ingest files, folders and web pages PATHS into a scope.
 
-    Exit code 1 if a document failed, else 4 if a gate stopped one, else 0.
+    Exit code 1 if a document failed or a folder cannot be read, else 4 if a gate stopped one,
+    else 0.
     """
     from kb.ingesting import Options, ingest_paths
+    from kb_resources.stages.request import UNREADABLE
 
     if not all(path.strip() for path in paths):
         raise click.UsageError("A path is empty; is a variable not set?")
@@ -67,11 +69,21 @@ def ingest(
         trusted=trusted,
         through_dagster=not no_dagster,
     )
+    left: list[tuple[Path, str]] = []
     with _stopping() as stop, _progress(hidden=as_json) as progress:
         places = [path if _ADDRESS.match(path) else Path(path) for path in paths]
-        done = ingest_paths(places, options, should_stop=stop, progress=progress)
+        done = ingest_paths(
+            places,
+            options,
+            should_stop=stop,
+            progress=progress,
+            passed_over=lambda path, why: left.append((path, why)),
+        )
     print_ends(done, as_json=as_json)
-    return _exit_code(done, stopped=stop())
+    for path, why in left:
+        sys.stderr.write(f"Passed over: {_shown(str(path))}, {why}.\n")
+    unread = any(why == UNREADABLE for _, why in left)
+    return _exit_code(done, stopped=stop()) or (EXIT_FAILURE if unread else 0)
 
 
 def print_ends(done: Sequence[Ingested], *, as_json: bool = False) -> None:

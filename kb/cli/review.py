@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kb.cli.errors import EXIT_REFUSED
-from kb.cli.options import json_option, scope_option
+from kb.cli.options import confirm, json_option, scope_option
 from kb.cli.output import dump, paragraph, say, table
 from kb_resources.errors import ConflictError
 from kb_resources.model import DocumentKey, Stage, validate_document_id, validate_scope
 
 if TYPE_CHECKING:
+    from kb_resources.model import Finding
     from kb_resources.stages.line import Line
     from kb_resources.stages.review import ReviewCase, Shown
 
@@ -157,7 +158,7 @@ def _look(
     _print(case)
     say()
     if version is None and digest is None and sys.stdin.isatty():
-        click.confirm(f"{verb} this version?", abort=True)
+        confirm(f"{verb} this version?", "Nothing was decided.")
     return shown
 
 
@@ -168,12 +169,19 @@ def _print(case: ReviewCase) -> None:
     say(f"digest {row.digest}")
     for finding in case.findings:
         say()
-        say(f"{finding.severity.value:6} {finding.rule_id}  ({finding.part}, {finding.place})")
+        say(f"{finding.severity.value:6} {finding.rule_id}  ({_where(finding)})")
         say(f"       {finding.explanation}")
-        say(paragraph(finding.excerpt, "       | "))
+        if finding.excerpt:  # that of a blocked version was deleted with its text
+            say(paragraph(finding.excerpt, "       | "))
         if finding.decoded:
             say("       decoded:")
             say(paragraph(finding.decoded, "       | "))
+
+
+def _where(finding: Finding) -> str:
+    """Part of the text, the place that its reader named, and the bytes of the part."""
+    place = f", {finding.place}" if finding.place else ""
+    return f"{finding.part}{place}, bytes {finding.byte_start}–{finding.byte_end}"
 
 
 @click.command()

@@ -5,7 +5,8 @@ Belongs here: the request, defaults of a new scope, expanding folders. What does
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -155,31 +156,56 @@ def check_distinct(sources: Sequence[Source]) -> None:
             )
 
 
-def expand(path: Path, kind: SourceKind = SourceKind.FILE) -> Iterator[Source]:
+UNREADABLE = "a folder that may not be read"
+
+PassedOver = Callable[[Path, str], None]
+"""Told of what in a folder is not taken in, and why."""
+
+
+def expand(
+    path: Path,
+    kind: SourceKind = SourceKind.FILE,
+    *,
+    passed_over: PassedOver = lambda _path, _why: None,
+) -> Iterator[Source]:
     """Sources of a file, or of all files below a folder in name order.
 
-    Hidden files and folders (a leading dot) and links that lead nowhere or out of the folder are
-    passed over. A file's origin is its name; in a folder, its path relative to it. The origin makes
-    the document: the same one from elsewhere is a new version of it.
+    Hidden files and folders (a leading dot) are left out without a word; folders that cannot be
+    read and links that lead nowhere or out of the folder are passed over, and told. A file's origin
+    is its name; in a folder, its path relative to it. The origin makes the document: the same one
+    from elsewhere is a new version of it.
 
     Raises:
-        InputError: there is no such path, or a name is not UTF-8, which no database can hold.
+        InputError: there is no such path, the folder cannot be read, or a name is not UTF-8, which
+            no database can hold.
     """
     if path.is_dir():
         root = path.resolve()
+        if not _readable(root):
+            raise InputError(
+                f"The folder {path} cannot be read.",
+                next_step="Give the account that runs this the right to read and enter it.",
+            )
         for found in sorted(root.rglob("*")):
             relative = found.relative_to(root)
             if any(part.startswith(".") for part in relative.parts):
                 continue
             if is_stray_link(found, root):
+                passed_over(found, "a link that leads nowhere, or out of the folder")
                 continue
             if found.is_dir():
+                if not _readable(found):
+                    passed_over(found, UNREADABLE)
                 continue
             yield Source(kind, _as_text(found), relative.as_posix())
     elif path.exists() or path.is_symlink():
         yield Source(kind, _as_text(path.absolute()), path.name)
     else:
         raise InputError(f"There is no file or folder {path}.", next_step="Check the path.")
+
+
+def _readable(folder: Path) -> bool:
+    return os.access(folder, os.R_OK | os.X_OK)
 
 
 def _as_text(path: Path) -> str:
