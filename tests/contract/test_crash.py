@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from kb_resources.store.migrate import migrate
 from kb_resources.store.server import EmbeddedServer
+from tests.integration.test_server_recovery import SAFE
 
 from .putter import CHUNKS, texts_of
 from .wiretap import Wiretap
@@ -227,7 +228,7 @@ def killing(pid: int) -> Callable[[], None]:
 
 @pytest.mark.requirement("O-10")
 def test_a_killed_backend_leaves_old_or_new(used_server: Callable[..., EmbeddedServer]) -> None:
-    old, new = kill_backends(used_server(), 3)
+    old, new = kill_backends(used_server(settings=SAFE), 3)
     assert old >= 2
     assert old + new == 3
 
@@ -238,6 +239,6 @@ def test_a_killed_backend_leaves_old_or_new(used_server: Callable[..., EmbeddedS
 def test_a_backend_killed_at_fifty_points_leaves_old_or_new(
     used_server: Callable[..., EmbeddedServer],
 ) -> None:
-    old, new = kill_backends(used_server(), 50)
+    old, new = kill_backends(used_server(settings=SAFE), 50)
     assert old >= 40
     assert old + new == 50

@@ -57,14 +57,28 @@ def test_a_decision_names_what_was_looked_at(run: Run, capsys: pytest.CaptureFix
     assert "tickets: indexed" in out
 
 
-def test_a_person_at_a_terminal_is_asked_first(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = ("tickets", "--scope", "acme", "--reason", "not ours")
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+@pytest.mark.parametrize(
+    ("agrees", "code", "told", "state"),
+    [
+        (False, 1, "Nothing was decided.", "quarantined"),
+        (True, 0, "tickets: blocked, its texts are deleted", "blocked"),
+    ],
+)
+def test_a_person_at_a_terminal_is_asked_first(
+    run: Run, monkeypatch: pytest.MonkeyPatch, agrees: bool, code: int, told: str, state: str
+) -> None:
     asked = []
-    monkeypatch.setattr("click.confirm", lambda text, **_: asked.append(text))
-    code, out, _ = run("review", "reject", *place)
+
+    def answer(question: str) -> bool:
+        asked.append(question)
+        return agrees
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.confirm", answer)
+    ended, out, _ = run("review", "reject", "tickets", "--scope", "acme", "--reason", "not ours")
     assert asked == ["Reject this version?"]
-    assert (code, "tickets: blocked" in out) == (0, True)
+    assert (ended, out.splitlines()[-1]) == (code, told)
+    assert f": {state}" in run("review", "show", "tickets", "--scope", "acme")[1]
 
 
 def test_a_decision_reaches_the_git_export(run: Run, tmp_path: Path) -> None:
