@@ -6,14 +6,16 @@ gate on (detection, scan, BM25, row level security); LlamaIndex (IngestionPipeli
 document store, PGVectorStore), Haystack (splitter, DocumentWriter, PgvectorDocumentStore) and
 CocoIndex (memoised functions, its Postgres target) do what their own guides show: split, embed,
 write. All of them are handed our embedder with the same weights, so that it is the work around the
-model that differs, and databases of one server. `bare` embeds the texts and does nothing else: the
-floor.
+model that differs, and databases of one server; with `--runner`, they embed by FastEmbed, from an
+ONNX file of those weights (`peer_runner.py`), as their guides have it, and what is compared is
+whole systems. `bare` embeds the texts and does nothing else: the floor.
 
 Each step is a process of its own. Printed are CPU seconds (user and system) of the process, its
 children and the server; `start` is the same step over an empty folder. Wall time is not compared.
-A peer is named with the Python of its own environment, where onnxruntime 1.32, tokenizers and numpy
-are installed too; none is a dependency of ours. Belongs here: work per document. What does not:
-search (`search_peers.py`), growth (`growth.py`).
+A peer is named with the Python of its own environment, where onnxruntime 1.32, tokenizers, numpy
+and fastembed are installed too (the last also where the model runs alone: `--bare PYTHON`); none is
+a dependency of ours. Belongs here: work per document. What does not: search (`search_peers.py`),
+growth (`growth.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TOKENS, DIM = 400, 384
+_RUNNER = "KB_BENCH_RUNNER"
 THINGS = ("permit", "invoice", "locker", "badge", "laptop", "meeting room", "parcel", "key")
 
 
@@ -52,7 +55,11 @@ def text_of(number: int, edition: int = 1) -> str:
 
 
 def embedder() -> Any:
-    """Our model, on one thread, checked as always."""
+    """Our model, on one thread, checked as always; or the runner that the peers bring."""
+    if folder := os.environ.get(_RUNNER):
+        from peer_runner import FastEmbed
+
+        return FastEmbed(Path(folder))
     from kb_resources import embed
 
     return embed.load(ROOT / ".kb" / "models", embed.DEFAULT_MODEL, threads=1)
@@ -249,14 +256,15 @@ def server_cpu(pid: int) -> float:
 
 
 def step(
-    python: str, name: str, folder: Path, dsn: str, state: Path, pid: int
+    python: str, name: str, folder: Path, dsn: str, state: Path, pid: int, model: Path | None
 ) -> tuple[float, float, float]:
     """CPU seconds of process and server, and the peak memory in MiB."""
     before, served = resource.getrusage(resource.RUSAGE_CHILDREN), server_cpu(pid)
     done = subprocess.run(
         [python, str(Path(__file__)), "--as", name, str(folder), dsn, str(state)],
         env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-        | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        | ({_RUNNER: str(model)} if model and name != "ours" else {}),
         cwd="/",
         capture_output=True,
         text=True,
@@ -269,9 +277,10 @@ def step(
     return spent, server_cpu(pid) - served, after.ru_maxrss / 1024
 
 
-def compare(count: int, pythons: dict[str, str]) -> None:
+def compare(count: int, pythons: dict[str, str], runner: str | None) -> None:
     """Make the files, run every system, print a table."""
     import psycopg
+    from peer_runner import write_model
 
     from kb_resources.store.migrate import migrate
     from kb_resources.store.server import EmbeddedServer
@@ -279,6 +288,9 @@ def compare(count: int, pythons: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory(prefix="kb-bench-", ignore_cleanup_errors=True) as made:
         top = Path(made)
         top.chmod(0o755)
+        model = top / "model" if runner else None
+        if model and runner:
+            write_model(model, ROOT / ".kb" / "models", runner)
         server = EmbeddedServer(top / "home")
         server.start()
         pid = server.status().pid or 0
@@ -301,7 +313,7 @@ def compare(count: int, pythons: dict[str, str]) -> None:
                     migrate(dsn)
 
                 def run(what: Path) -> tuple[float, float, float]:
-                    return step(python, name, what, dsn, state, pid)  # noqa: B023 - called at once
+                    return step(python, name, what, dsn, state, pid, model)  # noqa: B023
 
                 run(empty)  # byte code, tables
                 start = run(empty)
@@ -326,6 +338,8 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--as", dest="system", nargs=4)
     reader.add_argument("--count", type=int, default=1000)
+    reader.add_argument("--runner", choices=("float32", "int8"), help="FastEmbed for the peers")
+    reader.add_argument("--bare", default=sys.executable, metavar="PYTHON")
     reader.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
     given = reader.parse_args()
     if given.system:
@@ -333,7 +347,8 @@ def main() -> None:
         SYSTEMS[name](Path(folder), dsn, Path(state))
         return
     named = dict(each.split("=", 1) for each in given.peer)
-    compare(given.count, {"bare": sys.executable, "ours": sys.executable, **named})
+    pythons = {"bare": given.bare, "ours": sys.executable, **named}
+    compare(given.count, pythons, given.runner)
 
 
 if __name__ == "__main__":

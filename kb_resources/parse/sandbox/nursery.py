@@ -1,9 +1,9 @@
 """The process children are forked from: warm, single-threaded, never reads a document.
 
 Belongs here: the child side of `pool.py`. Run as its own program, it imports what a format needs
-once, then forks one child per document, so that a child starts in milliseconds, has the library's
-memory shared and takes nothing of one document to the next. It ends when its control socket closes,
-whatever ended the parent. The idea is that of
+once, then forks children, so that a child starts in milliseconds, has the library's memory shared
+and takes nothing of one document to the next, unless nothing can be taken (`shared.py`). It ends
+when its control socket closes, whatever ended the parent. The idea is that of
 https://docs.python.org/3/library/multiprocessing.html#contexts-and-start-methods (forkserver),
 without importing the caller's main module.
 """
@@ -15,11 +15,13 @@ import gc
 import importlib
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,6 +38,7 @@ from kb_resources.parse.sandbox.wire import WireError, encode, receive_frame, se
 
 _MAX_REQUEST = 1 << 16
 _MAX_DOCUMENT = 1 << 32
+_RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def main(control_fd: int) -> None:
@@ -135,7 +138,7 @@ class Nursery:
             _delete_left_behind(pid)
         return {
             "status": os.waitstatus_to_exitcode(status),
-            "max_rss_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            "max_rss_bytes": usage.ru_maxrss * _RSS_UNIT,
             "cpu_s": usage.ru_utime + usage.ru_stime,
         }
 
@@ -147,22 +150,14 @@ def _delete_left_behind(pid: int) -> None:
 
 
 def _work(fd: int, limits: Limits, parent_pid: int) -> NoReturn:
-    """The child: limits first, then one document, then out without clean-up."""
+    """The child: limits first, then its document, or those it stays for; out without clean-up."""
     code = OUT_OF_MEMORY
     try:
         os.setpgid(0, 0)
         confine(limits, parent_pid)
         with socket.socket(fileno=fd) as channel:
-            request = json.loads(receive_frame(channel, _MAX_REQUEST))
-            data = receive_frame(channel, _MAX_DOCUMENT)
-            options = options_from_json(request["options"])
-            kind, name = request["media_type"], request["name"]
-            if request["converted"]:
-                converted = receive_frame(channel, _MAX_DOCUMENT)
-                result = encode(parse_with_docling(data, kind, name, converted))
-            else:
-                result = encode(parse_here(data, kind, name, options))
-            send_frame(channel, result)
+            while _read(channel) and channel.recv(1, socket.MSG_PEEK):
+                pass
         code = 0
     except MemoryError:
         pass  # whatever was being built is lost; the exit status says why
@@ -170,6 +165,29 @@ def _work(fd: int, limits: Limits, parent_pid: int) -> NoReturn:
         code = 1
     finally:
         os._exit(code)
+
+
+def _read(channel: socket.socket) -> bool:
+    """Answer for one document; whether the pool wants the child to stay."""
+    request = json.loads(receive_frame(channel, _MAX_REQUEST))
+    started = time.process_time()
+    data = receive_frame(channel, _MAX_DOCUMENT)
+    kind, name = request["media_type"], request["name"]
+    if request["converted"]:
+        converted = receive_frame(channel, _MAX_DOCUMENT)
+        result = encode(parse_with_docling(data, kind, name, converted))
+    else:
+        result = encode(parse_here(data, kind, name, options_from_json(request["options"])))
+    send_frame(channel, result)
+    if not request["stays"]:
+        return False
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    told = {
+        "cpu_s": time.process_time() - started,
+        "max_rss_bytes": used.ru_maxrss * _RSS_UNIT,
+    }
+    send_frame(channel, json.dumps(told).encode())
+    return True
 
 
 if __name__ == "__main__":

@@ -1,8 +1,7 @@
 """The parent side of the sandbox: hands documents to children and survives whatever they do.
 
-Belongs here: starting and stopping the nursery, deadlines, and what a child's end means for its
-document. What runs in a child is `nursery.py`'s. Signals and their meaning: signal(7),
-https://man7.org/linux/man-pages/man7/signal.7.html.
+Belongs here: starting and stopping the nursery, and which child reads a document. What runs in a
+child is `nursery.py`'s, what is said to it `child.py`'s.
 """
 
 from __future__ import annotations
@@ -29,13 +28,10 @@ from kb_resources.errors import UnavailableError
 from kb_resources.model import DocumentState, ParsedDocument, Refusal
 from kb_resources.parse.options import ParseOptions
 from kb_resources.parse.route import READ_BY_OCR, READ_BY_SERVE
-from kb_resources.parse.sandbox.limits import CPU_S, MEMORY_BYTES, OUT_OF_MEMORY, WALL_S, Limits
-from kb_resources.parse.sandbox.wire import (
-    WireError,
-    decode,
-    receive_frame,
-    send_frame,
-)
+from kb_resources.parse.sandbox.child import Child, refusal
+from kb_resources.parse.sandbox.limits import CPU_S, MEMORY_BYTES, WALL_S, Limits
+from kb_resources.parse.sandbox.shared import NEXT_WALL_S, Idle, may_share, may_stay
+from kb_resources.parse.sandbox.wire import WireError, receive_frame
 
 # What a parser may know of its surroundings; no secret of the pipeline is among it.
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "TZ", "TESSDATA_PREFIX", "DOCLING_ARTIFACTS_PATH")
@@ -62,8 +58,8 @@ class ParseUsage:
 
     Attributes:
         wall_s: from request to answer, waiting for a free worker not counted.
-        cpu_s: CPU time of the child.
-        max_rss_bytes: largest resident memory of the child.
+        cpu_s: CPU time of the child for it.
+        max_rss_bytes: largest resident memory of the child so far.
         isolated: whether the child had a network namespace of its own.
     """
 
@@ -73,8 +69,12 @@ class ParseUsage:
     isolated: bool
 
 
+_Took = tuple[float, int, bool]
+_Found = tuple[ParsedDocument | Refusal, _Took]
+
+
 class ParserPool:
-    """Parses documents in killable children, one fresh child per document.
+    """Parses documents in killable children, a fresh one for each but the plainest (`shared`).
 
     Thread-safe; `parse` blocks. The first document of a kind waits for its libraries to load
     (docling: seconds), later ones for a fork (milliseconds).
@@ -106,6 +106,7 @@ class ParserPool:
         self._environment = dict(environment or {})
         self._convert = convert
         self._free = threading.BoundedSemaphore(workers)
+        self._idle = Idle()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -116,7 +117,7 @@ class ParserPool:
     def parse(
         self, data: bytes, media_type: str, name: str, *, here: bool = False
     ) -> ParsedDocument | Refusal:
-        """Parse one document in a child of its own.
+        """Parse one document in a child.
 
         Args:
             data: the content.
@@ -151,25 +152,30 @@ class ParserPool:
             limits = self._limits
             if not self._options.models:  # what models compute does not follow the file's size
                 limits = limits.for_size(len(data), ocr.document_s if waits else 0.0)
+            stays = converted is None and may_share(data, media_type)
+            request = {
+                "media_type": media_type,
+                "name": name,
+                "options": asdict(self._options),
+                "converted": converted is not None,
+                "stays": stays,
+            }
+            found = self._of_shared(data, request) if stays else None
             for attempt in (1, 2):
-                result, ending = self._attempt(data, media_type, name, limits, converted)
+                if found is None:
+                    found = self._of_its_own([data, converted], request, limits)
                 # A nursery that died under a document is not the document's fault: once more.
-                if ending is not None or attempt == 2:
+                if found is not None or attempt == 2:
                     break
+            result, (cpu_s, max_rss_bytes, isolated) = found or (_lost(), (0.0, 0, False))
             _check_room(result, self._temporary)
-            ending = ending or {}
-            usage = ParseUsage(
-                wall_s=time.monotonic() - started,
-                cpu_s=float(ending.get("cpu_s", 0.0)),
-                max_rss_bytes=int(ending.get("max_rss_bytes", 0)),
-                isolated=bool(ending.get("isolated", False)),
-            )
-            return result, usage
+            return result, ParseUsage(time.monotonic() - started, cpu_s, max_rss_bytes, isolated)
 
     def close(self) -> None:
         """End the nursery and every child; harmless when called twice."""
         with self._lock:
             self._closed = True
+            self._idle.close()
             self._stop()
 
     def __enter__(self) -> Self:
@@ -183,46 +189,65 @@ class ParserPool:
     ) -> None:
         self.close()
 
-    def _attempt(
-        self, data: bytes, media_type: str, name: str, limits: Limits, converted: bytes | None
-    ) -> tuple[ParsedDocument | Refusal, dict[str, Any] | None]:
-        """One child. The second value says how it ended, None when the nursery was lost."""
+    def _of_shared(self, data: bytes, request: dict[str, Any]) -> _Found | None:
+        """By a child that has read others; None where there is none, or it gave no answer."""
+        child = self._idle.take(request["media_type"])
+        if child is None:
+            return None
+        answer, problem = self._put(child, request, [data], NEXT_WALL_S)
+        if answer is None or not may_stay(child):
+            self._end(child, problem)
+        else:
+            self._idle.keep(request["media_type"], child)
+        return None if answer is None else (answer, _taken(child))
+
+    def _of_its_own(
+        self, payloads: Sequence[bytes | None], request: dict[str, Any], limits: Limits
+    ) -> _Found | None:
+        """By a fresh child; None where the nursery was lost."""
         ours, theirs = socket.socketpair()
-        with ours:
-            try:
-                spawned = self._ask(
-                    {"op": "spawn", "media_type": media_type, "limits": asdict(limits)},
-                    theirs,
-                )
-            finally:
-                theirs.close()
+        message = {"op": "spawn", "media_type": request["media_type"]}
+        spawned = None
+        try:
+            with theirs:
+                spawned = self._ask(message | {"limits": asdict(limits)}, theirs)
+        finally:
             if spawned is None:
-                return _lost(), None
-            pid = int(spawned["pid"])
-            answer: ParsedDocument | Refusal | None = None
-            problem = ""
-            try:
-                request = {
-                    "media_type": media_type,
-                    "name": name,
-                    "options": asdict(self._options),
-                    "converted": converted is not None,
-                }
-                answer = _talk(ours, [data, converted], request, limits)
-            except TimeoutError:
-                problem = "timeout"
-            except WireError as error:
-                problem = str(error)
-            except OSError:
-                problem = "the child ended without an answer"
-            finally:
-                if not problem:
-                    _wait_for_end(ours)
-                ending = self._ask({"op": "end", "pid": pid})
+                ours.close()
+        if spawned is None:
+            return None
+        child = Child(int(spawned["pid"]), ours, limits, bool(spawned.get("isolated", False)))
+        answer, problem = self._put(child, request, payloads)
+        if answer is not None and request["stays"] and may_stay(child):
+            self._idle.keep(request["media_type"], child)
+            return answer, _taken(child)
+        ending = self._end(child, problem)
         if ending is None:
-            return (answer, {}) if answer is not None else (_lost(), None)
-        ending["isolated"] = spawned.get("isolated", False)
-        return answer if answer is not None else _refusal(problem, ending, limits), ending
+            return None if answer is None else (answer, (0.0, 0, False))
+        took = (float(ending["cpu_s"]), int(ending["max_rss_bytes"]), child.isolated)
+        return (refusal(problem, ending, limits) if answer is None else answer), took
+
+    def _put(
+        self,
+        child: Child,
+        request: Mapping[str, Any],
+        payloads: Sequence[bytes | None],
+        wall_s: float | None = None,
+    ) -> tuple[ParsedDocument | Refusal | None, str]:
+        """What a child answers; whoever is interrupted meanwhile leaves no child behind."""
+        try:
+            return child.ask(request, payloads, wall_s=wall_s)
+        except BaseException:
+            self._end(child, "interrupted")
+            raise
+
+    def _end(self, child: Child, problem: str) -> dict[str, Any] | None:
+        """End a child; how it ended, or None when the nursery was lost."""
+        with child.channel:
+            if not problem:
+                child.leave()
+            ending = self._ask({"op": "end", "pid": child.pid})
+        return ending if ending and ending.get("status") is not None else None
 
     def _ask(
         self, message: Mapping[str, Any], fd: socket.socket | None = None
@@ -293,52 +318,8 @@ class ParserPool:
             process.wait(_STOP_S)
 
 
-def _talk(
-    channel: socket.socket,
-    payloads: Sequence[bytes | None],
-    request: Mapping[str, Any],
-    limits: Limits,
-) -> ParsedDocument | Refusal:
-    deadline = time.monotonic() + limits.wall_s
-    send_frame(channel, json.dumps(request).encode(), deadline)
-    for payload in payloads:
-        if payload is not None:
-            send_frame(channel, payload, deadline)
-    return decode(receive_frame(channel, limits.result_bytes, deadline))
-
-
-def _refusal(problem: str, ending: Mapping[str, Any], limits: Limits) -> Refusal:
-    """What a child that gave no answer means for its document."""
-    status = ending.get("status")
-    rss = int(ending.get("max_rss_bytes", 0))
-    details = {"exit": status, "max_rss_bytes": rss, "cpu_s": ending.get("cpu_s", 0.0)}
-    if problem == "timeout":
-        reason = f"Reading it took longer than {limits.wall_s:g} s and was stopped."
-        return Refusal(DocumentState.FAILED, reason, details)
-    if status == -signal.SIGXCPU or float(ending.get("cpu_s", 0.0)) >= limits.cpu_s:
-        reason = f"Reading it took more than {limits.cpu_s} s of computing and was stopped."
-        return Refusal(DocumentState.FAILED, reason, details)
-    if "over the limit" in problem:
-        return Refusal(DocumentState.TOO_LARGE, f"Its text is too long: {problem}.", details)
-    if status in {-signal.SIGKILL, OUT_OF_MEMORY} or rss > limits.memory_bytes * 0.5:
-        reason = (
-            f"Reading it needs more than {limits.memory_bytes >> 20:,} MB of memory; split it "
-            "or raise the limit."
-        )
-        return Refusal(DocumentState.TOO_LARGE, reason, details)
-    name = _signal_name(status)
-    return Refusal(
-        DocumentState.FAILED,
-        f"The parser crashed on it ({name or problem}); convert it to another format.",
-        details,
-    )
-
-
-def _wait_for_end(channel: socket.socket) -> None:
-    """Give a child that has answered a moment to leave by itself, so that its status is its own."""
-    channel.settimeout(1.0)
-    with contextlib.suppress(OSError):
-        channel.recv(1)
+def _taken(child: Child) -> _Took:
+    return child.cpu_s, child.max_rss_bytes, child.isolated
 
 
 def _temporary_folder() -> str:
@@ -368,9 +349,3 @@ def _lost() -> Refusal:
         DocumentState.FAILED,
         "The parser process was lost twice while reading it; look at the system's memory.",
     )
-
-
-def _signal_name(status: Any) -> str:
-    with contextlib.suppress(ValueError, TypeError):
-        return signal.Signals(-int(status)).name
-    return ""

@@ -22,6 +22,7 @@ from kb_resources.acquire import Acquired, read_file
 from kb_resources.errors import UnavailableError
 from kb_resources.model import ParsedDocument, Refusal
 from kb_resources.parse import ParserPool
+from kb_resources.parse.sandbox.shared import may_share
 
 ROOT = Path(__file__).parents[3]
 MIB = 1024 * 1024
@@ -63,7 +64,10 @@ def test_a_document_comes_back_with_what_it_took(small_pool: ParserPool) -> None
     assert result.body == "# Title\n\nA paragraph of words."
     assert 0 < usage.cpu_s < 10
     assert 0 < usage.max_rss_bytes < 300 * 1024 * 1024
-    assert children_of(small_pool) == []
+    result, usage = small_pool.measure(b"<p>One.</p>", "text/html", "page.html")
+    assert isinstance(result, ParsedDocument)
+    assert 0 < usage.cpu_s < 10
+    assert 0 < usage.max_rss_bytes < 300 * 1024 * 1024
 
 
 @pytest.mark.requirement("O-57")
@@ -93,7 +97,7 @@ def test_a_child_that_takes_too_long_is_killed() -> None:
         assert isinstance(result, Refusal)
         assert "longer than 1.5 s" in result.reason
         still_works(pool)
-        assert children_of(pool) == []
+        assert len(children_of(pool)) == 1  # who read the good ones, and waits for the next
 
 
 @pytest.mark.parametrize("blow", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
@@ -143,7 +147,7 @@ def test_many_threads_share_a_pool(small_pool: ParserPool) -> None:
     for thread in threads:
         thread.join(60)
     assert sorted(results) == sorted(f"Title {n}" for n in range(12))
-    assert children_of(small_pool) == []
+    assert len(children_of(small_pool)) <= 2  # its workers
 
 
 def test_closing_leaves_no_process_and_no_open_file() -> None:
@@ -295,6 +299,7 @@ def test_documents_in_a_row_leave_no_growth(rounds: int) -> None:
     """Seven rounds are more than two hundred documents of every format we have."""
     documents = examples()
     assert len(documents) * 7 > 200
+    waiting = {kind for data, kind, _ in documents if may_share(data, kind)}
     with ParserPool() as pool:
 
         def once() -> int:
@@ -313,7 +318,7 @@ def test_documents_in_a_row_leave_no_growth(rounds: int) -> None:
         before = held()
         later = max(once() for _ in range(rounds))
         after = held()
-        assert nursery.children() == []
+        assert len(nursery.children()) <= len(waiting)
     assert after[0] - before[0] < 8 * MIB
     assert after[1] - before[1] < 8 * MIB
     assert after[2] == before[2]

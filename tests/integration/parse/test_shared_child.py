@@ -1,0 +1,156 @@
+"""Plain texts are read by one child in turn: nothing of one shows in the next, not even its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from kb_resources.acquire import Acquired, read_file
+from kb_resources.model import ParsedDocument, Refusal
+from kb_resources.parse import ParserPool, parse_here
+from kb_resources.parse.sandbox import pool as pools
+from kb_resources.parse.sandbox.child import Child
+from kb_resources.parse.sandbox.shared import may_share
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at child processes")
+KIND = "text/markdown"
+
+
+def text(number: int) -> bytes:
+    return (
+        f"# Title {number}\n\n- item {number}\n\n| a | b |\n|---|---|\n| {number} | 2 |\n".encode()
+    )
+
+
+def title_of(result: ParsedDocument | Refusal) -> str:
+    assert isinstance(result, ParsedDocument)
+    return result.title
+
+
+@pytest.fixture
+def pool() -> Iterator[ParserPool]:
+    with ParserPool() as opened:
+        yield opened
+
+
+def child_of(pool: ParserPool) -> psutil.Process:
+    assert pool._process is not None
+    [child] = psutil.Process(pool._process.pid).children()
+    return child
+
+
+def plain_texts() -> Iterator[tuple[bytes, str, str]]:
+    for path in sorted((ROOT / "examples").rglob("*.*")):
+        got = read_file(path)
+        if isinstance(got, Acquired) and may_share(got.data, got.media_type):
+            yield got.data, got.media_type, got.name
+    for data in (
+        b"[" * 9_000,
+        b'{"a": NaN, "b": 1e999}',
+        b'"' * 60_000,
+        b"\xff\xfe\x00",
+        b",\n" * 9,
+    ):
+        for kind in ("application/json", "text/csv", "text/plain", KIND):
+            yield data, kind, "odd"
+    yield b"[link](https://example.org 'title') &lt;script&gt; " * 900, KIND, "links.md"
+
+
+def test_a_shared_child_reads_as_one_of_its_own_would(pool: ParserPool) -> None:
+    texts = [item for item in plain_texts() if may_share(*item[:2])]
+    assert len(texts) > 25
+    for _ in range(2):
+        for data, kind, name in texts:
+            assert pool.parse(data, kind, name) == parse_here(data, kind, name), name
+
+
+def test_plain_texts_share_a_child_and_markup_gets_its_own(pool: ParserPool) -> None:
+    pool.parse(text(0), KIND, "a.md")
+    first = child_of(pool).pid
+    assert title_of(pool.parse(text(1), KIND, "b.md")) == "Title 1"
+    marked = pool.parse(text(2) + b"\n<b>bold</b>\n", KIND, "c.md")
+    assert title_of(marked) == "Title 2"
+    assert child_of(pool).pid == first
+    for number in range(50):
+        assert title_of(pool.parse(text(number), KIND, "d.md")) == f"Title {number}"
+    assert child_of(pool).pid != first  # fifty texts, then another
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "shares"),
+    [
+        (b"One.", "text/plain", True),
+        (b"One, <b>two</b>.", KIND, False),
+        ("One, <b>two</b>.".encode("utf-16"), KIND, False),
+        (b"x" * 65_537, "text/plain", False),
+        (b"One.", "text/html", False),
+        (b"%PDF-1.4", "application/pdf", False),
+    ],
+)
+def test_who_shares(data: bytes, kind: str, shares: bool) -> None:
+    assert may_share(data, kind) is shares
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
+def test_a_child_that_gives_no_answer_costs_the_next_document_nothing(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch, blow: signal.Signals
+) -> None:
+    monkeypatch.setattr(pools, "NEXT_WALL_S", 0.2)
+    pool.parse(text(0), KIND, "a.md")
+    hit = child_of(pool)
+    hit.send_signal(blow)
+    assert title_of(pool.parse(text(1), KIND, "b.md")) == "Title 1"
+    assert child_of(pool).pid != hit.pid
+
+
+def test_what_a_text_does_to_a_shared_child_is_judged_in_one_of_its_own(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that takes too long is refused for its own time, not for what others had left it."""
+    monkeypatch.setattr(pools, "NEXT_WALL_S", 0.0)
+    pool.parse(text(0), KIND, "a.md")
+    first = child_of(pool).pid
+    result, usage = pool.measure(text(1), KIND, "b.md")
+    assert title_of(result) == "Title 1"
+    assert usage.cpu_s > 0
+    assert child_of(pool).pid != first
+
+
+def test_whoever_is_interrupted_leaves_no_child_at_work(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_given: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    for before in (0, 1):
+        for number in range(before):
+            pool.parse(text(number), KIND, "a.md")
+        with monkeypatch.context() as patched:
+            patched.setattr(Child, "ask", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                pool.parse(text(1), KIND, "b.md")
+        assert pool._process is not None
+        assert psutil.Process(pool._process.pid).children() == []
+
+
+def test_a_forked_process_leaves_the_others_children_alone(pool: ParserPool) -> None:
+    pool.parse(text(0), KIND, "a.md")
+    first = child_of(pool).pid
+    pid = os.fork()
+    if not pid:
+        code = 1
+        with suppress(BaseException):
+            code = title_of(pool.parse(text(5), KIND, "b.md")) != "Title 5"
+            pool.close()
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert title_of(pool.parse(text(1), KIND, "b.md")) == "Title 1"
+    assert child_of(pool).pid == first
