@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,26 @@ def test_an_answer_is_what_the_documents_say(here: Run, answer: Any) -> None:
     nothing = here("ask", "Who painted the bridge?", "--scope", "acme")
     assert "do not answer" in nothing.out
     assert nothing.code == 0
+
+
+def test_the_questions_of_the_demo_are_answered_where_search_finds_the_passage(
+    kb: Kb, here: Run
+) -> None:
+    root = Path(__file__).parents[2]
+    questions = json.loads((root / "tools/examples/questions.json").read_text("utf-8"))
+    texts = (".md", ".html")  # the other formats take long to read
+    asked = [q for q in questions if not q["document"] or q["document"].endswith(texts)]
+    files = [str(root / "examples" / q["document"]) for q in asked if q["document"]]
+    done = kb("ingest", *files, "--scope", "handbook", "--no-dagster", "--json")
+    assert done.code == 0, done.err
+    assert len(files) == 4
+    for question in asked:
+        told = here("ask", question["question"], "--scope", "handbook", "--json").json
+        said = " ".join(statement["text"] for statement in told["statements"])
+        if question["phrase"]:
+            assert question["phrase"] in " ".join(said.split()), question
+        else:
+            assert told["abstained"], question
 
 
 def test_a_model_is_asked_where_one_is_set(kb: Kb, here: Run, file: Path) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb_resources.answer.extract import extract, question_words, sentences, weighed
+from kb_resources.answer.ground import Claim, ClaimedQuote, ground
 from kb_resources.retrieve import Hit
 
 from .test_context import hit
@@ -32,7 +33,7 @@ def said(question: str, *hits: Hit) -> list[str]:
         ("How many working days of annual leave are there?", "Annual leave is 25 working days."),
         ("When are sick notes due?", "Sick notes are due on day three."),
         ("May parents work from home?", "Parents may work from home."),
-        ("How many days for a senior?", "| Senior staff | 30 |"),
+        ("How many days for a senior?", "| Grade | Days |\n| Senior staff | 30 |"),
     ],
 )
 def test_the_sentence_that_speaks_of_it_answers(question: str, answer: str) -> None:
@@ -56,6 +57,70 @@ def test_words_of_another_form_and_language_are_the_same_words() -> None:
     assert said("Wie viele Arbeitstage Urlaub?", replace(hit(german), language="de"))[0] == (
         "Der Urlaub beträgt 25 Arbeitstage."
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "question"),
+    [
+        ("en", "Parking costs 3 euros.", "How much is parking?"),
+        ("de", "Resturlaub verfällt am 31. März.", "Bis wann gilt Resturlaub?"),
+        ("bg", "Отпускът е 25 дни.", "Колко дълго трае отпускът?"),
+        ("ru", "Гарантия действует два года.", "Сколько длится гарантия?"),
+        ("sr", "Отказни рок је месец дана.", "Колико дуго траје отказни рок?"),
+        ("hr", "Otkazni rok iznosi dva tjedna.", "Koliki je otkazni rok?"),
+        ("mk", "Гаранцијата трае две години.", "Колкава е гаранцијата?"),
+        ("sl", "Dopust znaša 25 dni.", "Kolikšen je dopust?"),
+    ],
+)
+def test_what_asks_for_a_date_or_a_figure_need_not_stand_in_the_answer(
+    language: str, text: str, question: str
+) -> None:
+    asked = replace(hit(text), language=language, context="")
+    assert said(question, asked) == [text]
+
+
+def test_a_word_that_asks_in_one_language_is_a_topic_in_another() -> None:
+    assert len(question_words("Who was wounded in the war?")) == 2
+    assert len(question_words("Was war im Angebot?")) == 1
+
+
+TABLE = (
+    "| Country | Per day | Rate |\n|---|---|---|\n| Austria | 50. Half on travel days | 1.17 |\n"
+    "| Oman | 9 | 1 |"
+)
+
+
+def test_a_header_row_is_no_answer_and_stands_with_the_row_that_is() -> None:
+    found = hit("See below.\n\n" + TABLE)
+    assert said("country rate", found) == []
+    (row,) = extract(weighed(question_words("per day rate in Austria"), {}, 10), [found])
+    assert [one.quote for one in row.citations] == [TABLE.split("\n")[0], TABLE.split("\n")[2]]
+    assert row.text == "\n".join(one.quote for one in row.citations)
+    for one in row.citations:
+        assert found.text[one.char_start : one.char_end] == one.quote
+    assert ground(
+        [Claim(row.text, tuple(ClaimedQuote(1, one.quote) for one in row.citations))], [found.text]
+    ).statements[0].citations == row.citations  # fmt: skip
+
+
+def test_a_row_too_short_to_be_a_quote_is_quoted_with_the_table_above_it() -> None:
+    (row,) = extract(weighed(question_words("rate in Oman"), {}, 10), [hit(TABLE)])
+    assert [one.quote for one in row.citations] == [TABLE]
+
+
+def test_rows_of_another_table_have_its_header_row_or_none() -> None:
+    text = TABLE + "\n\nOther:\n\n| Left over from the page before | 7 |"
+    assert [one.head is not None for one in sentences(1, text)] == [True, True, False]
+
+
+def test_less_of_the_question_is_enough_in_a_passage_that_search_is_sure_of() -> None:
+    question, text = "When do employees take remaining leave?", "Remaining leave ends in March."
+    sure, doubted, unknown = (
+        said(question, replace(hit(text, title="x"), relevance=relevance))
+        for relevance in (1.0, 0.0, None)
+    )
+    assert sure == [text]
+    assert (doubted, unknown) == ([], [text])
 
 
 def test_rare_words_of_the_question_count_more_than_common_ones() -> None:
