@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from kb_resources.language.labels import LABELS
+
 _HOST = re.compile(r"[a-z0-9.-]+(:\d+)?|\[[0-9a-f:]+\](:\d+)?", re.IGNORECASE)
 _HEADER_TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 _HEADER = re.compile(r"[A-Za-z0-9_-]+: ?\S.*")
@@ -71,6 +73,8 @@ def languages(text: str) -> tuple[str, ...]:
     found = tuple(part for part in text.replace(",", " ").split() if part)
     if not found or any(len(part) not in (2, 3) or not part.isalpha() for part in found):
         raise ValueError("write ISO 639 codes, separated by commas")
+    if unknown := sorted(set(found) - LABELS):
+        raise ValueError(f"no text is ever told to be in {', '.join(unknown)}")
     return found
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kb_resources.settings import Settings
     from kb_resources.stages.scopes import ScopeOverview
     from kb_resources.store.pool import Database
-    from kb_resources.store.scopes import Scope
+    from kb_resources.store.scopes import Scope, ScopeSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -165,7 +165,7 @@ def show(name: str, as_json: bool) -> None:
 @_actor_option
 @json_option
 def set_(name: str, actor: str | None, as_json: bool, **given: Any) -> None:
-    """Change settings. They hold for documents from their next run on."""
+    """Change settings; what each was is told. They hold for documents from their next run on."""
     from kb_resources.stages import scopes as stage
 
     changes = _changes(given)
@@ -173,7 +173,13 @@ def set_(name: str, actor: str | None, as_json: bool, **given: Any) -> None:
         raise click.UsageError("Name at least one setting to change.")
     with _opened(actor) as (database, settings, who):
         made = stage.configure(database, name, changes, model=settings.model, actor=who)
-    _tell(made, as_json, "changed")
+    if as_json:
+        dump(_scope_json(made.scope) | {"before": made.before.to_json()})
+        return
+    for setting in (item.name for item in fields(made.before) if item.name in changes):
+        old, new = (_value(each, setting) for each in (made.before, made.scope.settings))
+        told = f"{new}, as before" if old == new else f"{old} → {new}"
+        say(f"{name}: {setting} {told}")
 
 
 @scopes.command()
@@ -263,6 +269,14 @@ def _scope_json(scope: Scope) -> dict[str, Any]:
         "closed_at": scope.closed_at,
         "settings": scope.settings.to_json(),
     }
+
+
+def _value(settings: ScopeSettings, name: str) -> str:
+    """A setting for people."""
+    value = getattr(settings, name)
+    if isinstance(value, tuple):
+        return ", ".join(value) or "not set"
+    return str(value) if value or isinstance(value, bool) else "not set"
 
 
 def _tell(scope: Scope, as_json: bool, text: str) -> None:

@@ -19,6 +19,7 @@ from kb_resources.language.detection import (
     Segment,
 )
 from kb_resources.language.gate import language_gate
+from kb_resources.language.labels import LABELS, check_labels
 from kb_resources.lazy import on_demand
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ else:
 __all__ = [
     "DEFAULT_LANGUAGES",
     "DETECTOR_VERSION",
+    "LABELS",
     "UNDETERMINED",
     "DefaultDetector",
     "Detection",
     "Detector",
     "LangdetectDetector",
     "Segment",
+    "check_labels",
     "language_gate",
 ]

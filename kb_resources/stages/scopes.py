@@ -40,6 +40,14 @@ class ScopeOverview:
     history: tuple[Mapping[str, Any], ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """A scope whose settings were changed, and the settings before."""
+
+    scope: Scope
+    before: ScopeSettings
+
+
 def create(
     database: Database,
     name: str,
@@ -63,7 +71,8 @@ def create(
 
     Raises:
         ConflictError: the name is taken (`scope_exists`).
-        InputError: name, title or a setting is malformed.
+        InputError: name, title or a setting is malformed, or no text is ever told to be in a
+            language (`unknown_language`).
     """
     wanted = settings or ScopeSettings()
     if not wanted.languages:
@@ -99,7 +108,7 @@ def overviews(database: Database, now: datetime) -> list[ScopeOverview]:
 
 def configure(
     database: Database, name: str, changes: Mapping[str, Any], *, model: str = "", actor: str
-) -> Scope:
+) -> Configured:
     """Change some settings; they hold for documents from their next run on.
 
     Args:
@@ -111,7 +120,8 @@ def configure(
 
     Raises:
         NotFound: no such scope.
-        InputError: an unknown name, or a malformed value.
+        InputError: an unknown name, a malformed value, or a language that no text is ever told to
+            be in (`unknown_language`).
     """
     known = {item.name for item in fields(ScopeSettings)}
     if unknown := sorted(set(changes) - known):
@@ -120,9 +130,10 @@ def configure(
             next_step=f"Use one of {', '.join(sorted(known))}.",
         )
     with database.transaction("pipeline") as conn:
-        settings = replace(scopes.locked(conn, name).settings, **changes)
+        before = scopes.locked(conn, name).settings
+        settings = replace(before, **changes)
         scopes.check_limit(settings, model)
-        return scopes.configure(conn, name, settings, actor=actor)
+        return Configured(scopes.configure(conn, name, settings, actor=actor), before)
 
 
 def rename(database: Database, name: str, title: str | None, *, actor: str) -> Scope:

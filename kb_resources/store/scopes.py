@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from kb_resources.chunk import ChunkOptions, preset
 from kb_resources.embed import known_models
 from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError
+from kb_resources.language import check_labels
 from kb_resources.model import validate_audience, validate_language, validate_scope
 from kb_resources.store.documents import Conn
 from kb_resources.store.sql import rows, sql
@@ -188,6 +189,7 @@ def create(
         "settings": Jsonb(settings.to_json()),
     }
     check_limit(settings)
+    check_labels(settings.languages)
     made = conn.execute(sql("create_scope"), given).fetchone()
     if made is None:
         raise exists_already(name)
@@ -215,9 +217,10 @@ def list_all(conn: Conn) -> list[Scope]:
 
 
 def configure(conn: Conn, name: str, settings: ScopeSettings, *, actor: str) -> Scope:
-    """Replace the settings; what they do not know of stays."""
+    """Replace the settings; what they do not know of stays, and so do languages taken before."""
     check_limit(settings)
     before = locked(conn, name)
+    check_labels(code for code in settings.languages if code not in before.settings.languages)
     names = [item.name for item in fields(ScopeSettings)]
     given = {"name": name, "known": names, "settings": Jsonb(settings.to_json())}
     conn.execute(sql("configure_scope"), given)

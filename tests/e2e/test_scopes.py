@@ -35,7 +35,21 @@ def test_scopes_are_made_configured_renamed_closed_and_listed(kb: Any, tmp_path:
         (("scopes", "show", "nobody"), EXIT_NOT_FOUND),
     ):
         assert kb(*arguments).code == code, arguments
-    assert kb("scopes", "set", "legal", "--everyone", "--chunk-tokens", "120").code == 0
+    changed = kb(
+        "scopes", "set", "legal", "--everyone", "--chunk-tokens", "120", "--language", "de"
+    )
+    assert changed.code == 0
+    assert changed.out.splitlines() == [
+        "legal: languages en, de → de",
+        "legal: audiences board → not set",
+        "legal: chunk_tokens not set → 120",
+    ]
+    unknown = kb("scopes", "set", "legal", "--language", "all", "--json")
+    assert unknown.code == EXIT_USAGE
+    assert '"code": "unknown_language"' in unknown.err
+    assert " de " in unknown.err
+    again = kb("scopes", "set", "legal", "--language", "de", "--language", "en", "--json").json
+    assert (again["before"]["languages"], again["settings"]["languages"]) == (["de"], ["de", "en"])
     assert kb("scopes", "rename", "legal", "--title", "Law", "--actor", "bert").code == 0
 
     note = tmp_path / "note.md"
@@ -54,6 +68,7 @@ def test_scopes_are_made_configured_renamed_closed_and_listed(kb: Any, tmp_path:
     assert "audiences" not in shown["settings"]
     assert [(entry["event"], entry["actor"].split(":")[0]) for entry in shown["history"]] == [
         ("created", "anna"),
+        ("settings", "cli"),
         ("settings", "cli"),
         ("renamed", "bert"),
         ("closed", "cli"),

@@ -142,7 +142,7 @@ def test_passages_are_no_longer_than_the_scopes_model_reads(bench: Any) -> None:
         made = stage.configure(
             database(bench), "acme", {"chunk_tokens": number, **given}, model=model, actor="test"
         )
-        return made.settings.chunk_tokens
+        return made.scope.settings.chunk_tokens
 
     assert tokens(512, model=small) == 512
     assert tokens(600, model=large) == 600
@@ -189,6 +189,8 @@ def test_unknown_and_malformed_settings_are_refused(bench: Any) -> None:
     for changes in (
         {"colour": "red"},
         {"languages": ("english",)},
+        {"languages": ("en", "all")},
+        {"languages": ("bs",)},
         {"chunk_preset": "odd"},
         {"chunk_tokens": 7},
         {"chunk_tokens": 10**9},
