@@ -67,7 +67,7 @@ def passage_lexemes(run: str, language: str) -> tuple[int, ...]:
     for word in parsed.words:
         if not is_stop_word(word, language):
             lexemes += _stems(word, language)
-    return tuple(lexeme_number(lexeme) for lexeme in dict.fromkeys(lexemes) if lexeme)
+    return tuple(map(lexeme_number, filter(None, dict.fromkeys(lexemes))))
 
 
 def _stems(word: str, language: str) -> list[str]:
@@ -91,7 +91,7 @@ def references(found: Sequence[str]) -> Iterator[str]:
 
 
 class _Piece(NamedTuple):
-    """What stands between two spaces and is not one word.
+    """What stands between two spaces.
 
     Attributes:
         runs: its runs.
@@ -108,7 +108,29 @@ class _Piece(NamedTuple):
 def _piece(piece: str) -> _Piece:
     found = tuple(runs(piece))
     number = found[0] if found and _is_number(found[0]) else ""
-    return _Piece(found, number, tuple(map(lexeme_number, references(found))))
+    inside = tuple(map(lexeme_number, references(found))) if len(found) > 1 else ()
+    return _Piece(found, number, inside)
+
+
+@lru_cache(maxsize=64)
+def _reader(language: str) -> Callable[[str], tuple[tuple[int, ...], bool]]:
+    """What gives the lexemes of a piece, run by run, and whether it is part of a reference.
+
+    One for each language, since a cache finds a single string faster than a pair.
+    """
+
+    @lru_cache(maxsize=65_536)
+    def read(piece: str) -> tuple[tuple[int, ...], bool]:
+        word = piece.strip(AROUND_WORDS)
+        if word.isalnum():
+            return passage_lexemes(word, language), _is_number(word)
+        found, number, inside = _piece(piece)
+        refers = bool(number or inside)
+        if len(found) == 1:
+            return passage_lexemes(found[0], language), refers
+        return tuple(n for run in found for n in passage_lexemes(run, language)), refers
+
+    return read
 
 
 @lru_cache(maxsize=65_536)
@@ -126,19 +148,17 @@ def _occurrences(text: str, language: str) -> dict[int, int]:
     if not spaced(text):
         return _of_runs(runs(text), language)
     pieces = text.split()
+    read = _reader(language)
     counts: dict[int, int] = {}
     referring: list[int] = []
     for piece, times in Counter(pieces).items():
-        word = piece.strip(AROUND_WORDS)
-        if word.isalpha():
-            for lexeme in passage_lexemes(word, language):
-                counts[lexeme] = counts.get(lexeme, 0) + times
-            continue
-        found, number, inside = _piece(piece)
-        for run in found:
-            for lexeme in passage_lexemes(run, language):
-                counts[lexeme] = counts.get(lexeme, 0) + times
-        if number or inside:
+        lexemes, refers = read(piece)
+        for lexeme in lexemes:
+            if lexeme in counts:
+                counts[lexeme] += times
+            else:
+                counts[lexeme] = times
+        if refers:
             at = -1
             for _ in range(times):
                 at = pieces.index(piece, at + 1)
@@ -188,7 +208,7 @@ def analyze(
         At most `MAX_TERMS` lexemes, the most frequent first.
     """
     language = analysed_as(language)
-    counts: dict[int, float] = dict(_occurrences(text, language))
+    counts: dict[int, float] = {**_occurrences(text, language)}
     length = sum(counts.values())
     for number, times in _context_occurrences(context, language).items():
         counts[number] = counts.get(number, 0.0) + times * context_weight

@@ -78,7 +78,8 @@ def token(run: str) -> Token:
         return Token()
     if _unspaced(run):
         return Token(exact=tuple(run[i : i + 2] for i in range(max(1, len(run) - 1))))
-    run = _POSSESSIVE.sub("", run)
+    if not run.isalnum():
+        run = _POSSESSIVE.sub("", run)
     if run.isalpha():
         return _word(run)
     if run.isdigit():
@@ -157,7 +158,12 @@ def _compound(run: str) -> Token:
 
 def _mixed(part: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Words in a part of letters and digits; and the part itself with the numbers in it."""
-    found = _LETTERS_OR_DIGITS.findall(part)
-    words = [piece.lower() for piece in found if piece.isalpha() and len(piece) > 1]
-    numbers = [piece for piece in found if piece.isdigit() and len(piece) > 1]
-    return tuple(dict.fromkeys(words)), tuple(dict.fromkeys((part.lower(), *numbers)))
+    words: dict[str, None] = {}
+    exact: dict[str, None] = {part.lower(): None}
+    for piece in _LETTERS_OR_DIGITS.findall(part):
+        if len(piece) > 1:
+            if piece.isdigit():
+                exact[piece] = None
+            elif piece.isalpha():
+                words[piece.lower()] = None
+    return tuple(words), tuple(exact)
