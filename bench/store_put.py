@@ -108,7 +108,7 @@ PARTS = (
     (versions, "save_parsed", "body and blocks, compressed"),
     (versions, "record_verdict", "verdict"),
     (staging, "replace_chunks", "chunks staged by COPY"),
-    (vectors, "stage_known", "vectors the scope has"),
+    (vectors, "stage_known_of", "vectors the scope has"),
     (vectors, "stage_vectors", "vectors staged by COPY"),
     (publishing, "lexical_rows", "words to lexemes"),
     (passages, "lexical_arrays", "lexical rows to binary"),

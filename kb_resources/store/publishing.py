@@ -137,9 +137,9 @@ def _blocks(edition: Edition) -> tuple[Block, ...]:
 
 
 def _stage_vectors(conn: Conn, version_key: int, model: int, edition: Edition) -> None:
-    given = [
-        each for each in vectors.stage_known(conn, version_key, model) if each in edition.vectors
-    ]
+    hashes = [chunk.embed_hash for chunk in edition.chunks]
+    missing = vectors.stage_known_of(conn, version_key, model, hashes)
+    given = [each for each in missing if each in edition.vectors]
     if given:
-        matrix = np.stack([edition.vectors[each] for each in given]).astype(np.float32)
+        matrix = np.stack([edition.vectors[each] for each in given]).astype(np.float32, copy=False)
         vectors.stage_vectors(conn, version_key, model, given, matrix)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from psycopg.rows import class_row, dict_row
@@ -105,6 +106,7 @@ def replace_all_chunks(conn: Conn, staged: Sequence[tuple[DocumentRow, Sequence[
     """Stage several versions' chunks in place of those staged before."""
     keys = [row.version_key for row, _ in staged]
     conn.execute(sql("replace_staged_chunks"), {"version_keys": keys})
+    path_literal = lru_cache(_path_literal)
     with conn.cursor() as cursor, cursor.copy(sql("copy_staged_chunks")) as copy:
         for row, chunk in ((row, chunk) for row, chunks in staged for chunk in chunks):
             copy.write_row(
@@ -114,7 +116,7 @@ def replace_all_chunks(conn: Conn, staged: Sequence[tuple[DocumentRow, Sequence[
                     row.scope_id,
                     chunk.passage_id,
                     storable(chunk.context),
-                    [storable(part) for part in chunk.heading_path],
+                    path_literal(tuple(chunk.heading_path)),
                     chunk.page,
                     chunk.locator,
                     chunk.byte_start,
@@ -126,6 +128,12 @@ def replace_all_chunks(conn: Conn, staged: Sequence[tuple[DocumentRow, Sequence[
                     chunk.token_count,
                 )
             )
+
+
+def _path_literal(headings: tuple[str, ...]) -> str:
+    """`text[]` as COPY reads it; made once for the passages of a section."""
+    quoted = (storable(each).replace("\\", r"\\").replace('"', r"\"") for each in headings)
+    return "{" + ",".join(f'"{each}"' for each in quoted) + "}"
 
 
 def load_chunks(conn: Conn, version_key: int, body: str) -> tuple[Chunk, ...]:

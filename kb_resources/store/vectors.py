@@ -86,6 +86,16 @@ def stage_all_known(
     return {key: list(hashes) for key, hashes in missing.items()}
 
 
+def stage_known_of(
+    conn: Conn, version_key: int, model_key: int, hashes: Sequence[str]
+) -> list[str]:
+    """`stage_known` for who has just staged the chunks: `hashes` are theirs, in reading order."""
+    conn.execute(sql("stage_known"), {"version_keys": [version_key], "model_key": model_key})
+    given = {"version_key": version_key, "model_key": model_key}
+    staged = {embed_hash for (embed_hash,) in conn.execute(sql("staged_hashes"), given)}
+    return [each for each in dict.fromkeys(hashes) if each not in staged]
+
+
 def stage_vectors(
     conn: Conn,
     version_key: int,
@@ -118,16 +128,21 @@ def stage_all_vectors(
     vectors: NDArray[np.float32],
 ) -> None:
     """`stage_vectors` for several versions: `version_keys` has one for each of the hashes."""
-    row = conn.execute(sql("model_dim"), {"model_key": model_key}).fetchone()
+    row = conn.execute(
+        sql("staging_vectors"),
+        {"version_keys": sorted(set(version_keys)), "model_key": model_key},
+    ).fetchone()
     if row is None:
         raise NotFound(f"There is no embedding model {model_key}.")
-    validate(vectors, len(hashes), row[0])
+    dimensions, staged = row
+    validate(vectors, len(hashes), dimensions)
     if not hashes:
         return
-    conn.execute(
-        sql("drop_staged_vectors"),
-        {"version_keys": list(version_keys), "model_key": model_key, "hashes": list(hashes)},
-    )
+    if staged:
+        conn.execute(
+            sql("drop_staged_vectors"),
+            {"version_keys": list(version_keys), "model_key": model_key, "hashes": list(hashes)},
+        )
     with conn.cursor() as cursor, cursor.copy(sql("copy_staged_vectors")) as copy:
         copy.write(_COPY_HEADER)
         copy.write(_rows(version_keys, model_key, hashes, vectors).tobytes())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kb_resources.errors import InputError, IntegrityError
-from kb_resources.store import passages, versions
+from kb_resources.store import passages, vectors, versions
 from kb_resources.store.passages import LexicalRow
 from kb_resources.store.pool import Database, Role
 
@@ -94,6 +95,47 @@ def test_a_vector_of_another_size_or_of_no_model_enters_nowhere(
         _run(database, "pipeline", row, [other, scope])
     assert caught.value.code == "embedding_invalid"
     assert store.work("leave", scope=scope).waiting == 1
+
+
+def test_headings_come_back_whatever_signs_they_hold(make_store: Any) -> None:
+    store, _, _ = make_store("postgres")
+    store.scopes.create("odd-headings")
+    paths = [
+        ("a,b", "{c}", "", " "),
+        ('"quoted"', "back\\slash", "\\"),
+        ("tab\there", "line\nbreak\r", "\\N", "NULL"),
+        ("§ 5 „Straße“", "слово 😀"),
+        (),
+    ]
+    texts = [f"Text {n}." for n in range(len(paths))]
+    store.put(edition("odd", *texts, headings=paths), scope="odd-headings")
+    found = store.passages("odd", scope="odd-headings")
+    assert [each.section_titles for each in found] == paths
+
+
+@pytest.mark.requirement("B-17")
+def test_a_vector_staged_anew_takes_the_place_of_the_one_before(make_store: Any) -> None:
+    store, _, database = make_store("postgres")
+    store.scopes.create("staged-anew")
+    leave = edition("leave", "Leave.", "Pay.", vectors=False)
+    store.put(leave, scope="staged-anew")
+    hashes = [chunk.embed_hash for chunk in leave.chunks]
+    with database.transaction("pipeline") as conn:
+        [(key,)] = conn.execute(
+            "select version_key from kb.version join kb.scope using (scope_id)"
+            " where scope.name = 'staged-anew'"
+        ).fetchall()
+        model = vectors.ensure_model(conn, "tiny@1", 8)
+        units = np.eye(8, dtype=np.float32)
+        vectors.stage_vectors(conn, key, model, hashes[:1], units[:1])
+        vectors.stage_vectors(conn, key, model, hashes, units[1:3])
+        staged = conn.execute(
+            "select embed_hash, vec::text from kb.staged_vector where version_key = %s", [key]
+        ).fetchall()
+    assert dict(staged) == {
+        hashes[0]: "[0,1,0,0,0,0,0,0]",
+        hashes[1]: "[0,0,1,0,0,0,0,0]",
+    }
 
 
 def test_a_model_with_vectors_stays(make_store: Any) -> None:

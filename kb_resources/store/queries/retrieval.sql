@@ -101,8 +101,11 @@ union all
 select model_key, dim from kb.model where model_id = %(model_id)s
 limit 1
 
--- name: model_dim
-select dim from kb.model where model_key = %(model_key)s
+-- name: staging_vectors
+-- Dimensions of a model, and whether vectors by it are staged for any of the versions.
+select dim, exists (select from kb.staged_vector s
+  where s.version_key = any (%(version_keys)s) and s.model_key = m.model_key)
+from kb.model m where model_key = %(model_key)s
 
 -- name: known_hashes
 -- Which texts of a scope have a vector by this model already, published or staged.

@@ -141,6 +141,10 @@ cross join lateral (select x.vec from kb.passage p
   where p.scope_id = c.scope_id and p.embed_hash = c.embed_hash limit 1) e
 on conflict do nothing
 
+-- name: staged_hashes
+select embed_hash from kb.staged_vector
+where version_key = %(version_key)s and model_key = %(model_key)s
+
 -- name: missing_hashes
 -- Embedded texts of the versions' staged chunks that have no staged vector, in order of the text; one
 -- that occurs twice comes twice.
