@@ -56,20 +56,12 @@ class LexicalArrays:
     keys: Received
 
 
-def array(element_oid: int, items: Sequence[bytes]) -> Received:
-    """An array of one dimension, of elements in binary format."""
-    if not items:
-        return Received(struct.pack(">iii", 0, 0, element_oid))
-    sized = chain.from_iterable((len(item).to_bytes(4, "big"), item) for item in items)
-    return Received(_head(element_oid, len(items)) + b"".join(sized))
-
-
 def int_array(values: NDArray[np.int64] | Sequence[int]) -> Received:
     """`int[]` of numbers that fit; one dimension."""
     import numpy as np
 
     if not len(values):
-        return array(_INT4, ())
+        return _empty(_INT4)
     elements = np.empty(len(values), [("size", ">i4"), ("value", ">i4")])
     elements["size"], elements["value"] = 4, values
     return Received(_head(_INT4, len(values)) + elements.tobytes())
@@ -105,25 +97,50 @@ def lexical_arrays(
     """
     import numpy as np
 
-    sizes = np.fromiter(map(len, terms), np.int64, len(terms))
+    count = len(terms)
+    sizes = np.fromiter(map(len, terms), np.int64, count)
     ends = np.cumsum(sizes)
-    total = int(ends[-1]) if len(ends) else 0
+    total = int(ends[-1]) if count else 0
     lexemes = np.fromiter(chain.from_iterable(terms), np.int64, total)
     counts = np.fromiter(chain.from_iterable(row.values() for row in terms), np.float64, total)
-    row_of = np.repeat(np.arange(len(terms)), sizes)
-    order = np.lexsort((lexemes, row_of))
+    order = np.argsort(np.repeat(np.arange(count) << 32, sizes) + lexemes)
     lexemes, counts = lexemes[order], counts[order]
     weights = counts * (k1 + 1) / (counts + np.repeat(np.asarray(norms, np.float64), sizes))
     scale = 10.0 ** (4 - np.floor(np.log10(weights)))
-    masks = np.repeat(np.broadcast_to(np.asarray(key_mask, np.int64), len(terms)), sizes)
-    indices = (lexemes - 1).astype(">i4").tobytes()
-    values = (np.round(weights * scale) / scale).astype(">f4").tobytes()
-    vectors, start = [], 0
-    for end in map(int, ends * 4):
-        head = struct.pack(">iii", dimensions, (end - start) // 4, 0)
-        vectors.append(head + indices[start:end] + values[start:end])
-        start = end
-    return LexicalArrays(array(sparsevec_oid, vectors), int_array(ends), int_array(lexemes ^ masks))
+    values = (np.round(weights * scale) / scale).astype(">f4")
+    masks = np.repeat(np.broadcast_to(np.asarray(key_mask, np.int64), count), sizes)
+    return LexicalArrays(
+        _sparsevecs(sparsevec_oid, dimensions, sizes, lexemes - 1, values.view(">i4")),
+        int_array(ends),
+        int_array(lexemes ^ masks),
+    )
+
+
+def _sparsevecs(
+    oid: int,
+    dimensions: int,
+    sizes: NDArray[np.int64],
+    indices: NDArray[np.int64],
+    values: NDArray[np.int32],
+) -> Received:
+    """`sparsevec[]` of vectors of `sizes` values each; values are the words of their float4."""
+    import numpy as np
+
+    if not len(sizes):
+        return _empty(oid)
+    # Before each vector its bytes, the dimensions, the number of its values, and zero.
+    ends = np.cumsum(sizes)
+    heads = 4 * np.arange(len(sizes)) + 2 * (ends - sizes)
+    places = np.arange(len(indices)) + np.repeat(heads + 4 - (ends - sizes), sizes)
+    words = np.zeros(4 * len(sizes) + 2 * len(indices), ">i4")
+    words[heads], words[heads + 1], words[heads + 2] = 12 + 8 * sizes, dimensions, sizes
+    words[places] = indices
+    words[places + np.repeat(sizes, sizes)] = values
+    return Received(_head(oid, len(sizes)) + words.tobytes())
+
+
+def _empty(element_oid: int) -> Received:
+    return Received(struct.pack(">iii", 0, 0, element_oid))
 
 
 def _head(element_oid: int, count: int) -> bytes:
