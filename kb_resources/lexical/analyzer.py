@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -39,8 +38,7 @@ _HAS_DIGIT = re.compile(r"\d")
 _NUMBERED = re.compile(r"\d+[^\W\d_]?")
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(NamedTuple):
     """Lexemes of one passage.
 
     Attributes:
@@ -62,6 +60,10 @@ def lexeme_number(lexeme: str) -> int:
 @lru_cache(maxsize=262_144)
 def passage_lexemes(run: str, language: str) -> tuple[int, ...]:
     """Numbers of the lexemes that one run of a passage stands for."""
+    return _run_lexemes(run, language)
+
+
+def _run_lexemes(run: str, language: str) -> tuple[int, ...]:
     parsed = token(run)
     lexemes = [fold(form) for form in parsed.exact]
     for word in parsed.words:
@@ -122,8 +124,10 @@ def _reader(language: str) -> Callable[[str], tuple[tuple[int, ...], bool]]:
     @lru_cache(maxsize=65_536)
     def read(piece: str) -> tuple[tuple[int, ...], bool]:
         word = piece.strip(AROUND_WORDS)
-        if word.isalnum():
-            return passage_lexemes(word, language), _is_number(word)
+        if word.isalpha():
+            return passage_lexemes(word, language), False
+        if word.isalnum():  # remembered here alone: most stand in one place
+            return _run_lexemes(word, language), _is_number(word)
         found, number, inside = _piece(piece)
         refers = bool(number or inside)
         if len(found) == 1:
@@ -138,7 +142,7 @@ def _reference(before: str, number: str) -> tuple[int, ...]:
     return tuple(map(lexeme_number, references((before, number))))
 
 
-def _occurrences(text: str, language: str) -> dict[int, int]:
+def _occurrences(text: str, language: str) -> dict[int, float]:
     """How often each lexeme stands in a text; every different run is taken apart once.
 
     No run has a space in it, so a text's runs are those of what stands between its spaces, and most
@@ -149,7 +153,7 @@ def _occurrences(text: str, language: str) -> dict[int, int]:
         return _of_runs(runs(text), language)
     pieces = text.split()
     read = _reader(language)
-    counts: dict[int, int] = {}
+    counts: dict[int, float] = {}
     referring: list[int] = []
     for piece, times in Counter(pieces).items():
         lexemes, refers = read(piece)
@@ -176,8 +180,8 @@ def _occurrences(text: str, language: str) -> dict[int, int]:
     return counts
 
 
-def _of_runs(found: Sequence[str], language: str) -> dict[int, int]:
-    counts: dict[int, int] = {}
+def _of_runs(found: Sequence[str], language: str) -> dict[int, float]:
+    counts: dict[int, float] = {}
     for run, times in Counter(found).items():
         for number in passage_lexemes(run, language):
             counts[number] = counts.get(number, 0) + times
@@ -188,7 +192,7 @@ def _of_runs(found: Sequence[str], language: str) -> dict[int, int]:
 
 
 @lru_cache(maxsize=4_096)
-def _context_occurrences(context: str, language: str) -> dict[int, int]:
+def _context_occurrences(context: str, language: str) -> dict[int, float]:
     """Those of a context, which passages of one section share; not to be changed."""
     return _occurrences(context, language)
 
@@ -208,7 +212,7 @@ def analyze(
         At most `MAX_TERMS` lexemes, the most frequent first.
     """
     language = analysed_as(language)
-    counts: dict[int, float] = {**_occurrences(text, language)}
+    counts = _occurrences(text, language)
     length = sum(counts.values())
     for number, times in _context_occurrences(context, language).items():
         counts[number] = counts.get(number, 0.0) + times * context_weight
