@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from kb.running import Progress, run_keys
+from kb.standing import with_in_force
 from kb_resources.compose import open_line
 from kb_resources.errors import InputError
-from kb_resources.model import DocumentKey, Source, SourceKind
+from kb_resources.model import DocumentKey, DocumentState, Source, SourceKind
 from kb_resources.settings import Settings, load_settings
 from kb_resources.stages.line import Line
 from kb_resources.stages.request import (
@@ -26,6 +27,8 @@ from kb_resources.stages.request import (
     check_distinct,
     expand,
 )
+from kb_resources.store import selections
+from kb_resources.store.documents import DocumentRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Ingested:
         version: newest version, None before the first.
         digest: SHA-256 of its bytes, lowercase hex.
         state: terminal state, or `pending` where the work was cut short.
-        reason: why, where the state needs one.
+        reason: why, where the state needs one, and which version stays in force all the same.
         replaces: version that this call's took the place of, None where it changed nothing.
     """
 
@@ -171,6 +174,7 @@ def _ends(
     before: Mapping[DocumentKey, int | None],
 ) -> list[Ingested]:
     rows = {row.key: row for row in line.rows(keys)}
+    in_force = _in_force(line, rows.values())
     return [
         Ingested(
             path=uri,
@@ -178,8 +182,26 @@ def _ends(
             version=rows[key].latest_version,
             digest=rows[key].digest,
             state=rows[key].state,
-            reason=rows[key].reason,
+            reason=with_in_force(
+                rows[key].reason, rows[key].state, in_force.get(rows[key].document_key)
+            ),
             replaces=_replaced(before.get(key), rows[key].latest_version),
         )
         for key, uri in zip(keys, uris, strict=True)
     ]
+
+
+def _in_force(line: Line, rows: Iterable[DocumentRow]) -> dict[int, int]:
+    """The versions that hold of the documents that are not indexed, by document key."""
+    others: dict[int, list[str]] = {}
+    for row in rows:
+        if row.state != DocumentState.INDEXED:
+            others.setdefault(row.scope_id, []).append(row.document_id)
+    if not others:
+        return {}
+    with line.capabilities.database.transaction("pipeline") as conn:
+        return {
+            found.document_key: found.version
+            for scope_id, documents in others.items()
+            for found in selections.current_of(conn, scope_id, documents)
+        }

@@ -10,6 +10,7 @@ from kb.cli.coverage import coverage_lines
 from kb.cli.lifecycle import diff, remove, restore, set_audiences
 from kb.cli.options import audience_option, instant, json_option, scope_option
 from kb.cli.output import dump, say, table
+from kb.standing import with_in_force
 from kb_resources.model import DocumentState
 
 
@@ -56,7 +57,7 @@ def list_(
                 row["state"],
                 row["language"],
                 row["title"],
-                row["reason"],
+                with_in_force(row["reason"], row["state"], row["in_force"]),
             ]
             for row in rows
         ],
@@ -78,6 +79,8 @@ def show(document_id: str, scope: str | None, as_json: bool) -> None:
         return
     for name in ("document_id", "state", "reason", "title", "language", "version", "digest"):
         say(f"{name:12} {found[name] if found[name] is not None else ''}")
+    if found["in_force"] not in (None, found["version"]):
+        say(f"{'in force':12} version {found['in_force']}")
     say(f"{'source':12} {found['source_uri']}")
     say(f"{'audiences':12} {', '.join(found['audiences']) or 'everyone in the scope'}")
     for name, text in coverage_lines(found["coverage"] or {}):

@@ -29,7 +29,7 @@ Version = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class DocumentOut(BaseModel):
-    """A document and its newest version."""
+    """A document and its newest version; `in_force` is the one that holds, None where none does."""
 
     document_id: str
     scope: str
@@ -40,6 +40,7 @@ class DocumentOut(BaseModel):
     source_kind: str
     audiences: list[str]
     version: int | None
+    in_force: int | None
     digest: str | None
     media_type: str | None
     size_bytes: int | None

@@ -239,11 +239,14 @@ where d.scope_id = %(scope_id)s and d.document_id = any (%(documents)s)
 
 -- name: list_documents
 -- The reading side's list, newest first, page by page (cursor: created_at and key). A title shows
--- once the scan has read it and found nothing.
+-- once the scan has read it and found nothing. `in_force` is the version that holds, whatever became
+-- of the newest.
 select d.document_id, s.name as scope, d.state, d.reason, d.source_kind, d.source_uri, d.origin,
   d.audiences, d.latest_version as version, v.digest, v.media_type, v.size_bytes,
   case when v.state not in ('quarantined', 'blocked', 'language_refused') then v.title end as title,
-  v.language, d.created_at, d.updated_at, d.document_key
+  v.language, d.created_at, d.updated_at, d.document_key,
+  (select o.version from kb.validity x join kb.version o using (version_key)
+    where x.document_key = d.document_key and upper_inf(x.known) and upper_inf(x.valid)) as in_force
 from kb.document d
 join kb.scope s using (scope_id)
 left join kb.version v on v.document_key = d.document_key and v.version = d.latest_version

@@ -67,6 +67,7 @@ function row(item) {
       h("div.facts", {},
         h("span", {}, item.source),
         item.version && h("span", {}, `Version ${item.version}`),
+        item.state !== "indexed" && item.in_force && h("span", {}, `Version ${item.in_force} stays in force`),
         item.language && h("span", {}, language(item.language)),
         h("span", {}, `updated ${day(item.updated_at)}`),
         item.audiences.length > 0 && h("span.tag", {}, `For ${item.audiences.join(", ")}`)),
