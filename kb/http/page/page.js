@@ -69,11 +69,20 @@ async function follow() {
     if (first) return location.replace(`#/s/${first}`);
     return nothingYet();
   }
-  [app.scope] = route.parts;
-  sessionStorage.setItem("kb.scope", app.scope);
-  drawBar(route);
+  const [scope] = route.parts;
   root.setAttribute("aria-busy", "true");
   const mine = ++turn;
+  try {
+    if (!holds(scope)) app.me = await call(api("me")); // perhaps it is new
+  } catch (error) {
+    if (mine !== turn) return;
+    return error.status === 401 ? ended() : instead(failure(error, follow), route.view);
+  }
+  if (mine !== turn) return;
+  app.scope = holds(scope) ? scope : "";
+  drawBar(route);
+  if (!app.scope) return noScope(scope, route.view);
+  sessionStorage.setItem("kb.scope", scope);
   const module = await view.load();
   if (mine !== turn) return;
   const key = [route.view, ...route.parts].join("/");
@@ -106,6 +115,31 @@ async function follow() {
   }
 }
 
+function holds(name) {
+  return app.me.scopes.some((scope) => scope.name === name);
+}
+
+/** What stands where a view cannot. */
+function instead(content, view) {
+  leave?.();
+  leave = null;
+  shown = "";
+  place = null;
+  fill(root, content);
+  root.removeAttribute("aria-busy");
+  root.dataset.view = view;
+  arrived = true;
+}
+
+/** A scope that there is not, or not for this reader: the two look the same. */
+function noScope(name, view) {
+  app.title("");
+  instead(failure({
+    status: 404, message: `There is no scope “${name}” that you may read.`,
+    next: "Choose one above, or ask an administrator for it.",
+  }), view);
+}
+
 function remembered() {
   return sessionStorage.getItem("kb.scope");
 }
@@ -135,7 +169,8 @@ function drawBar(route) {
   const chooser = h("select", {
     "aria-label": "Scope",
     onchange: (event) => app.go(`#/${here || "s"}/${event.target.value}`),
-  }, scopes.map((scope) => h("option", {
+  }, !app.scope && h("option", { value: "", selected: true, disabled: true }, "Choose a scope"),
+  scopes.map((scope) => h("option", {
     value: scope.name, selected: scope.name === app.scope,
   }, scope.title || scope.name)));
   const links = Object.entries(VIEWS)

@@ -34,6 +34,7 @@ def views(site: Site) -> dict[str, str]:
         "review": "review/handbook",
         "watches": "watches/handbook",
         "error": "d/handbook/there-is-none",
+        "unknown scope": "s/nowhere",
     }
 
 

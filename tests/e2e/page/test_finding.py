@@ -9,6 +9,8 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import expect
 
+from kb.ingesting import Options, ingest_paths
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page, Route
 
@@ -140,6 +142,26 @@ def test_nothing_is_said_helpfully(reader: Reader) -> None:
 def test_an_unknown_document_is_an_explained_error(reader: Reader) -> None:
     page = reader.open("d/handbook/there-is-none")
     expect(page.get_by_role("alert")).to_contain_text("Not here")
+
+
+@pytest.mark.parametrize("view", ["s/nowhere?q=leave", "docs/nowhere", "d/nowhere/memo"])
+def test_an_unknown_scope_is_told_and_the_others_stay_at_hand(reader: Reader, view: str) -> None:
+    page = reader.open(view)
+    expect(page.get_by_role("alert")).to_contain_text("no scope “nowhere” that you may read")
+    expect(page.get_by_role("search")).to_have_count(0)
+    page.get_by_label("Scope", exact=True).select_option("handbook")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert "/handbook" in page.url
+
+
+def test_a_scope_made_since_signing_in_is_found(reader: Reader, site: Site) -> None:
+    page = reader.open("s/handbook")
+    path = site.folder / "later.md"
+    path.write_text("# Later\n\nThe later scope holds one note about bicycles.\n")
+    options = Options(scope="later", through_dagster=False)
+    ingest_paths([path], options, settings=site.settings)
+    page.evaluate("location.hash = '#/docs/later'")
+    expect(page.get_by_role("link", name="Later")).to_be_visible()
 
 
 @pytest.mark.requirement("P-31")
