@@ -23,7 +23,7 @@ import psutil
 
 from kb_resources.model import Chunk, content_hash, passage_id
 from kb_resources.model.chunk import embedding_input
-from kb_resources.store import passages, postgres, publishing, staging, vectors, versions
+from kb_resources.store import passages, postgres, publishing, staging, vectors, versions, wire
 from kb_resources.store.migrate import migrate
 from kb_resources.store.pool import Database, Timeouts
 from kb_resources.store.postgres import PgStore
@@ -108,10 +108,10 @@ PARTS = (
     (versions, "save_parsed", "body and blocks, compressed"),
     (versions, "record_verdict", "verdict"),
     (staging, "replace_chunks", "chunks staged by COPY"),
-    (vectors, "stage_known_of", "vectors the scope has"),
-    (vectors, "stage_vectors", "vectors staged by COPY"),
+    (vectors, "carry_known", "vectors the scope has"),
     (publishing, "lexical_rows", "words to lexemes"),
-    (passages, "lexical_arrays", "lexical rows to binary"),
+    (wire, "lexical_arrays", "lexical rows to binary"),
+    (wire, "halfvec_array", "vectors to binary"),
     (passages, "put_version", "rows, indexes, keys, gate, statistics"),
     (passages, "refresh_if_due", "  of it statistics that came due"),
 )

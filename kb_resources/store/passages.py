@@ -11,12 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate, repeat
+from typing import TYPE_CHECKING
 
 from kb_resources.errors import KbError, NotFound
 from kb_resources.store import wire
 from kb_resources.store.documents import Conn
 from kb_resources.store.sql import sql
 from kb_resources.store.translate import reported
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DIMENSIONS = 1_000_000_000
 K1 = 1.2
@@ -61,6 +66,19 @@ class PutResult:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenVectors:
+    """Vectors that come with a put, of chunks that have none staged.
+
+    Attributes:
+        ordinals: the chunks'.
+        rows: `(n, dim) float32`, L2-normalised, one row per ordinal; checked by the caller.
+    """
+
+    ordinals: Sequence[int]
+    rows: NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
 class VersionPut:
     """What `put_version` takes, for one of several versions.
 
@@ -88,6 +106,7 @@ def put_version(
     lexical: Sequence[LexicalRow],
     model_id: int | None,
     partial: bool = False,
+    given: GivenVectors | None = None,
 ) -> PutResult:
     """Publish a cleared version from its staged chunks and vectors; all or nothing.
 
@@ -98,7 +117,8 @@ def put_version(
         audiences: who may read the document; none: the whole scope.
         lexical: one row per staged chunk.
         model_id: key of the model whose vectors are required (`vectors.model_key`), or None.
-        partial: publish what vectors are staged; passages without one wait for theirs.
+        partial: publish what vectors there are; passages without one wait for theirs.
+        given: vectors that are not staged, with `partial` alone.
 
     Raises:
         NotFound: no such version.
@@ -107,7 +127,7 @@ def put_version(
     row = conn.execute(sql("version_scope"), {"version_key": version_key}).fetchone()
     if row is None:
         raise NotFound(f"There is no version {version_key}.")
-    scope_id, analyzer, held_average, key_mask, sparsevec_oid = row
+    scope_id, analyzer, held_average, key_mask, sparsevec_oid, halfvec_oid = row
     average = held_average or _first_average(lexical)
     arrays = lexical_arrays(lexical, average, key_mask=key_mask, sparsevec_oid=sparsevec_oid)
     result = conn.execute(
@@ -120,6 +140,8 @@ def put_version(
             "analyzer": lexical[0].analyzer if lexical else analyzer,
             "average_length": average,
             "ordinals": wire.int_array([item.ordinal for item in lexical]),
+            "given": wire.int_array(given.ordinals) if given else None,
+            "vectors": wire.halfvec_array(halfvec_oid, given.rows) if given else None,
             "bm": arrays.weights,
             "ends": arrays.ends,
             "keys": arrays.keys,

@@ -60,7 +60,7 @@ def publish(
     )
     staging.replace_chunks(conn, row, edition.chunks)
     model = vectors.ensure_model(conn, space.model_id, space.dimensions)
-    _stage_vectors(conn, key, model, edition)
+    given = _given_vectors(conn, key, model, edition)
     put = passages.put_version(
         conn,
         key,
@@ -69,6 +69,7 @@ def publish(
         lexical=lexical_rows(edition.chunks, edition.language),
         model_id=model,
         partial=True,
+        given=given,
     )
     versions.set_state(conn, key, DocumentState.INDEXED.value)
     documents.set_state(conn, row, DocumentState.INDEXED)
@@ -136,10 +137,19 @@ def _blocks(edition: Edition) -> tuple[Block, ...]:
     )
 
 
-def _stage_vectors(conn: Conn, version_key: int, model: int, edition: Edition) -> None:
-    hashes = [chunk.embed_hash for chunk in edition.chunks]
-    missing = vectors.stage_known_of(conn, version_key, model, hashes)
-    given = [each for each in missing if each in edition.vectors]
-    if given:
-        matrix = np.stack([edition.vectors[each] for each in given]).astype(np.float32, copy=False)
-        vectors.stage_vectors(conn, version_key, model, given, matrix)
+def _given_vectors(
+    conn: Conn, version_key: int, model: int, edition: Edition
+) -> passages.GivenVectors | None:
+    """Vectors of the edition that its scope does not have yet."""
+    staged = vectors.carry_known(conn, version_key, model)
+    chunks = [
+        chunk
+        for chunk in edition.chunks
+        if chunk.embed_hash in edition.vectors and chunk.embed_hash not in staged
+    ]
+    if not chunks:
+        return None
+    rows = np.stack([edition.vectors[chunk.embed_hash] for chunk in chunks])
+    return passages.GivenVectors(
+        [chunk.ordinal for chunk in chunks], rows.astype(np.float32, copy=False)
+    )

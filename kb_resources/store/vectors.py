@@ -86,14 +86,11 @@ def stage_all_known(
     return {key: list(hashes) for key, hashes in missing.items()}
 
 
-def stage_known_of(
-    conn: Conn, version_key: int, model_key: int, hashes: Sequence[str]
-) -> list[str]:
-    """`stage_known` for who has just staged the chunks: `hashes` are theirs, in reading order."""
+def carry_known(conn: Conn, version_key: int, model_key: int) -> set[str]:
+    """`stage_known` for who has the chunks at hand; returns what has a staged vector now."""
     conn.execute(sql("stage_known"), {"version_keys": [version_key], "model_key": model_key})
     given = {"version_key": version_key, "model_key": model_key}
-    staged = {embed_hash for (embed_hash,) in conn.execute(sql("staged_hashes"), given)}
-    return [each for each in dict.fromkeys(hashes) if each not in staged]
+    return {embed_hash for (embed_hash,) in conn.execute(sql("staged_hashes"), given)}
 
 
 def stage_vectors(

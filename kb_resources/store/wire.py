@@ -72,6 +72,19 @@ def halfvec(vector: NDArray[np.float32]) -> Received:
     return Received(struct.pack(">hh", len(vector), 0) + vector.astype(">f2").tobytes())
 
 
+def halfvec_array(halfvec_oid: int, vectors: NDArray[np.float32]) -> Received:
+    """`halfvec[]` of the rows of `(n, dim) float32`; see `halfvec`."""
+    import numpy as np
+
+    count, dim = vectors.shape
+    if not count:
+        return _empty(halfvec_oid)
+    layout = [("size", ">i4"), ("dim", ">i2"), ("unused", ">i2"), ("values", ">f2", (dim,))]
+    elements = np.zeros(count, layout)
+    elements["size"], elements["dim"], elements["values"] = 4 + 2 * dim, dim, vectors
+    return Received(_head(halfvec_oid, count) + elements.tobytes())
+
+
 def lexical_arrays(
     terms: Sequence[Mapping[int, float]],
     norms: Sequence[float],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,31 @@ def test_headings_come_back_whatever_signs_they_hold(make_store: Any) -> None:
     store.put(edition("odd", *texts, headings=paths), scope="odd-headings")
     found = store.passages("odd", scope="odd-headings")
     assert [each.section_titles for each in found] == paths
+
+
+def test_a_vector_the_scope_has_comes_before_one_that_is_given(make_store: Any) -> None:
+    store, _, database = make_store("postgres")
+    store.scopes.create("given-vectors")
+    units = np.eye(8, dtype=np.float32)
+    for number, texts in enumerate((("Shared.", "First."), ("Shared.", "Twice.", "Twice."))):
+        made = edition(f"doc{number}", *texts, title="Law", vectors=False)
+        held = {chunk.embed_hash: units[2 * number] for chunk in made.chunks}
+        held[made.chunks[1].embed_hash] = units[2 * number + 1]
+        store.put(replace(made, vectors=held), scope="given-vectors")
+    with database.transaction("pipeline") as conn:
+        found = conn.execute(
+            "select p.passage_id, p.text, e.vec::text from kb.embedding e"
+            " join kb.passage p using (passage_key) join kb.scope s on s.scope_id = p.scope_id"
+            " where s.name = 'given-vectors' order by p.version_key, p.ordinal"
+        ).fetchall()
+        assert conn.execute("select count(*) from kb.staged_vector").fetchone() == (0,)
+    assert [(text, vector.index("1") // 2) for _, text, vector in found] == [
+        ("Shared.", 0),
+        ("First.", 1),
+        ("Shared.", 0),
+        ("Twice.", 3),
+        ("Twice.", 3),
+    ]
 
 
 @pytest.mark.requirement("B-17")

@@ -92,11 +92,11 @@ where s.name = %(scope)s
 order by d.document_key, p.ordinal
 
 -- name: publish_version
--- As put_version, but what has no vector yet waits for it; see migration 0027.
+-- As put_version, but vectors may come along, and what has none yet waits; see migration 0029.
 select state, passages, carried, waiting from kb.put_version(%(version_key)s,
   %(valid_from)s, %(audiences)s::text[], %(model_key)s::int, %(analyzer)s,
   %(average_length)s::real, %(ordinals)s::int[], %(bm)s::sparsevec[], %(ends)s::int[],
-  %(keys)s::int[], true)
+  %(keys)s::int[], true, %(given)s::int[], %(vectors)s::halfvec[])
 
 -- name: attach_vectors
 select kb.attach_vectors(%(version_key)s, %(model_key)s)

@@ -2,9 +2,9 @@
 
 -- name: version_scope
 -- Scope of a version with its lexicon: analyzer and frozen average length, null before the first;
--- and what lexical rows are encoded with: mask of the scope's keys, OID of the vectors' type.
+-- and what rows are encoded with: mask of the scope's keys, OIDs of the types of vectors.
 select v.scope_id, l.analyzer, l.average_length, kb.scoped_key(v.scope_id, 0),
-  'sparsevec'::regtype::oid::bigint
+  'sparsevec'::regtype::oid::bigint, 'halfvec'::regtype::oid::bigint
 from kb.version v left join kb.lexicon l using (scope_id)
 where v.version_key = %(version_key)s
 
@@ -16,7 +16,7 @@ select state, passages, carried from kb.put_generations(%(version_key)s::bigint,
   %(keys)s::int[])
 
 -- name: version_scopes
--- As version_scope, of several versions.
+-- As version_scope, of several versions, which get no vectors along.
 select v.version_key, v.scope_id, l.analyzer, l.average_length, kb.scoped_key(v.scope_id, 0),
   'sparsevec'::regtype::oid::bigint
 from kb.version v left join kb.lexicon l using (scope_id)
