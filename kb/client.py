@@ -169,6 +169,7 @@ class KnowledgeBase(CitingCalls, EmbeddingCalls):
             correlation_id: names it in the logs; None: a new one.
 
         Raises:
+            InputError: the question is blank (`blank_question`).
             NotFound: no such scope.
             PolicyError: the texts may not go to the model that is set.
             UnavailableError: database or model is away.

@@ -192,10 +192,10 @@ def _ends(
 
 
 def _in_force(line: Line, rows: Iterable[DocumentRow]) -> dict[int, int]:
-    """The versions that hold of the documents that are not indexed, by document key."""
+    """The versions that hold of the documents that were not indexed, by document key."""
     others: dict[int, list[str]] = {}
     for row in rows:
-        if row.state != DocumentState.INDEXED:
+        if row.state not in (DocumentState.INDEXED, DocumentState.PENDING):
             others.setdefault(row.scope_id, []).append(row.document_id)
     if not others:
         return {}

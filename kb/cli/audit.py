@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kb.cli.options import json_option, scope_option
-from kb.cli.output import dump, say, table
+from kb.cli.output import counted, dump, say, table
 
 if TYPE_CHECKING:
     from kb_resources.answer.audit import TracedSource
@@ -55,15 +55,22 @@ def trace(correlation_id: str, scope: str | None, as_json: bool) -> None:
         model = row["model_id"] or "no model"
         say(f"{row['at']:%Y-%m-%d %H:%M:%S} searched by {row['actor']}: {row['mode']}, {model}")
     for row in found.disclosures:
+        texts = counted(len(row["parts"]), "text")
         say(
-            f"{row['at']:%Y-%m-%d %H:%M:%S} {len(row['parts'])} texts {row['decision']} for "
+            f"{row['at']:%Y-%m-%d %H:%M:%S} {texts} {row['decision']} for "
             f"{row['destination']} ({row['hosting']}, {row['content_class']})"
         )
     for row in found.answers:
         say(
             f"{row['at']:%Y-%m-%d %H:%M:%S} answered by {row['answerer']}: "
-            f"{len(row['statements'])} statements, {len(row['rejected'])} quotes rejected"
+            f"{counted(len(row['statements']), 'statement')}, "
+            f"{counted(len(row['rejected']), 'quote')} rejected"
         )
+    if found.erased:
+        say(f"{_erased(found.erased)}; what is left of them are certificates, see kb erasures.")
+    if not found.sources:
+        say("No passage that it rests on is left." if found.erased else "No passage was found.")
+        return
     table(
         ["document", "version", "rank", "cited", "bytes", "passage"],
         [
@@ -120,7 +127,7 @@ def replay_(correlation_id: str, query: str, scope: str | None, as_json: bool) -
         + ("the same ranks again." if found.reproduced else "other ranks than were logged.")
     )
     if found.erased:
-        say(f"{len(found.erased)} of its passages belonged to documents that were erased.")
+        say(f"{_erased(len(found.erased))}.")
     table(
         ["logged", "then", "now", "document", "version", "what changed"],
         [
@@ -135,6 +142,10 @@ def replay_(correlation_id: str, query: str, scope: str | None, as_json: bool) -
             for item in found.passages
         ],
     )
+
+
+def _erased(passages: int) -> str:
+    return f"{counted(passages, 'passage')} found then belonged to documents that were erased"
 
 
 def _standing(source: TracedSource) -> str:

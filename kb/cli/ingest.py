@@ -16,7 +16,7 @@ import click
 from kb.cli import Interrupted
 from kb.cli.errors import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_REFUSED
 from kb.cli.options import audience_option, instant, json_option, scope_option
-from kb.cli.output import dump, say, table
+from kb.cli.output import counted, dump, say, table
 
 if TYPE_CHECKING:
     from kb.ingesting import Ingested
@@ -87,18 +87,28 @@ def ingest(
 
 
 def print_ends(done: Sequence[Ingested], *, as_json: bool = False) -> None:
-    """One JSON object a line, or a table with the count of each state."""
+    """One JSON object a line, or a table with the count of each state.
+
+    Documents that a stop left waiting are a number in the table, and lines in JSON.
+    """
     if as_json:
         for item in done:
             dump(item.to_json(), indent=None)
         return
     table(
         ["state", "version", "path", "reason"],
-        [[i.state, i.version, _shown(i.path), i.reason or _replaced(i)] for i in done],
+        [
+            [i.state, i.version, _shown(i.path), i.reason or _replaced(i)]
+            for i in done
+            if i.reason or i.state != "pending"
+        ],
     )
+    waiting = sum(i.state == "pending" and not i.reason for i in done)
+    if waiting:
+        say(f"{counted(waiting, 'document')} not begun or not finished, left out here.")
     states = sorted({item.state for item in done})
     counts = ", ".join(f"{sum(i.state == state for i in done)} {state}" for state in states)
-    say(f"{len(done)} document{'' if len(done) == 1 else 's'}{': ' if counts else ''}{counts}")
+    say(f"{counted(len(done), 'document')}{': ' if counts else ''}{counts}")
 
 
 def _replaced(item: Ingested) -> str:

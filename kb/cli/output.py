@@ -36,6 +36,11 @@ def say(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def counted(number: int, what: str) -> str:
+    """A number of things, in words: `1 passage`, `2 passages`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def width() -> int:
     """Columns to fill."""
     return max(60, min(shutil.get_terminal_size((100, 24)).columns, 160))

@@ -22,6 +22,7 @@ from kb_resources.answer.keeping import Transactions, place_in_version
 from kb_resources.answer.prompt import again, answer_prompt
 from kb_resources.answer.replies import MalformedReply, read_reply
 from kb_resources.errors import InputError, IntegrityError
+from kb_resources.lexical.fold import visible
 from kb_resources.model import Principal
 from kb_resources.retrieve import Hit, Retriever, SearchResult
 from kb_resources.retrieve.log import QuestionKey
@@ -106,12 +107,19 @@ class Answerer:
             An answer; without statements where nothing fits. No passages: no model is asked.
 
         Raises:
+            InputError: the question is blank (`blank_question`); nothing is written down.
             NotFound: no such scope for this principal.
             PolicyError: the texts may not go to the model (`disclosure_blocked`).
             UnavailableError: database or model is away.
             IntegrityError: the model twice replied something else than was asked
                 (`malformed_reply`).
         """
+        if not visible(question).strip():
+            raise InputError(
+                "The question is blank.",
+                next_step="Write what you want to know.",
+                code="blank_question",
+            )
         started = self.timer()
         found = self.searcher.search(
             question,

@@ -77,6 +77,11 @@ class Trace:
     answers: tuple[dict[str, Any], ...]
     sources: tuple[TracedSource, ...]
 
+    @property
+    def erased(self) -> int:
+        """Hits of the searches that belonged to documents that were erased."""
+        return sum(bool(hit.get("erased")) for row in self.retrievals for hit in row["hits"])
+
     def to_json(self) -> dict[str, Any]:
         """JSON-serialisable form; times as ISO 8601."""
         return {

@@ -207,7 +207,7 @@ class Eraser:
             conn,
             row.document_key,
             alias=alias,
-            reason=f"Erased for {actor}; certificate {erasure_id}.",
+            reason=f"Erased at the request of {actor}; certificate {erasure_id}.",
         )
         erasure.begin(
             conn,

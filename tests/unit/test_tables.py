@@ -1,10 +1,12 @@
-"""Tables of the command line: ids stay whole at any width, and nothing is left out."""
+"""Tables of the command line: ids stay whole at any width, and nothing is left out unsaid."""
 
 from __future__ import annotations
 
 import pytest
 
+from kb.cli.ingest import print_ends
 from kb.cli.output import table
+from kb.ingesting import Ingested
 
 HEADERS = ["document", "version", "state", "title", "reason"]
 ROWS = [
@@ -40,3 +42,18 @@ def test_what_fits_is_not_folded_and_an_empty_table_is_its_head(
     ]  # fmt: skip
     table(["id", "title"], [])
     assert capsys.readouterr().out.splitlines() == ["id   title", "─" * 10]
+
+
+def test_documents_that_a_stop_left_waiting_are_one_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    waiting = [Ingested(f"/x/{n}.md", f"x-{n}", None, None, "pending", "") for n in range(300)]
+    held = Ingested("/x/held.md", "held", 1, "0" * 64, "pending", "It may not go to that model.")
+    done = Ingested("/x/done.md", "done", 1, "0" * 64, "indexed", "")
+    print_ends([done, held, *waiting])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[4].startswith("300 documents not begun")
+    assert lines[5] == "302 documents: 1 indexed, 301 pending"
+    print_ends([done, held, *waiting], as_json=True)
+    assert len(capsys.readouterr().out.splitlines()) == 302

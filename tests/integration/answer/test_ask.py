@@ -71,6 +71,18 @@ def rows(world: World, correlation_id: str) -> dict[str, list[dict[str, Any]]]:
         }
 
 
+@pytest.mark.parametrize("question", ["", "  \n\t", "\u200b\u00ad", "\u00a0"])
+def test_a_blank_question_is_refused_before_anything_is_written_down(
+    library: World, reader: Reader, question: str
+) -> None:
+    reader.ask("What about a lost device?", scope=library.scope, principal=WHO)
+    with pytest.raises(InputError) as caught:
+        reader.ask(question, scope=library.scope, principal=WHO)
+    assert (caught.value.code, status_of(caught.value)) == ("blank_question", 400)
+    with library.database.transaction("app", library.scope) as conn:
+        assert len(logs.recent(conn, limit=10, before=None)) == 1
+
+
 def test_without_a_model_sentences_answer(library: World, reader: Reader) -> None:
     answer = reader.ask("What about a lost device?", scope=library.scope, principal=WHO)
     assert answer.answerer == "extractive"

@@ -85,4 +85,6 @@ def test_erasure_takes_a_document_out_of_the_logs(library: World, reader: Reader
     found = again(library, answer.correlation_id, "report a lost device")
     assert found.erased
     assert not found.reproduced
-    trace(library.database, answer.correlation_id, scope=library.scope, principal=ADMIN)
+    traced = trace(library.database, answer.correlation_id, scope=library.scope, principal=ADMIN)
+    assert traced.erased == 2
+    assert {source.document_id for source in traced.sources} == {"leave"}
