@@ -26,6 +26,7 @@ class Searches(Protocol):
         k: int = 8,
         mode: str = "hybrid",
         as_of: datetime | None = None,
+        words: str = "any",
     ) -> SearchResult:
         """Ranked passages of one scope."""
         ...

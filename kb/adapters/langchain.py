@@ -38,6 +38,7 @@ class KbRetriever(BaseRetriever):
         k: passages at most, 1 to 100.
         mode: `hybrid`, `text` or `vector`.
         as_of: aware time; what was valid then instead of now.
+        words: passages with `any` of the words, with `all` of them, or those `all_first`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -48,6 +49,7 @@ class KbRetriever(BaseRetriever):
     k: int = 8
     mode: str = "hybrid"
     as_of: datetime | None = None
+    words: str = "any"
 
     def _get_relevant_documents(
         self,
@@ -62,6 +64,7 @@ class KbRetriever(BaseRetriever):
             k=self.k,
             mode=self.mode,
             as_of=self.as_of,
+            words=self.words,
         )
         return [
             Document(

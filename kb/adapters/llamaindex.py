@@ -35,6 +35,7 @@ class KbRetriever(BaseRetriever):
         k: passages at most, 1 to 100.
         mode: `hybrid`, `text` or `vector`.
         as_of: aware time; what was valid then instead of now.
+        words: passages with `any` of the words, with `all` of them, or those `all_first`.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class KbRetriever(BaseRetriever):
         k: int = 8,
         mode: str = "hybrid",
         as_of: datetime | None = None,
+        words: str = "any",
     ) -> None:
         self._knowledge_base = knowledge_base
         self._scope = scope
@@ -53,6 +55,7 @@ class KbRetriever(BaseRetriever):
         self._k = k
         self._mode = mode
         self._as_of = as_of
+        self._words = words
         super().__init__()
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -63,6 +66,7 @@ class KbRetriever(BaseRetriever):
             k=self._k,
             mode=self._mode,
             as_of=self._as_of,
+            words=self._words,
         )
         return [
             NodeWithScore(

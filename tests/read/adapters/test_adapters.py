@@ -103,6 +103,24 @@ def test_adapters_read_as_the_audiences_they_are_given(
     assert documents("board") == {"leave", "memo"}
 
 
+@pytest.mark.parametrize("words", ["any", "all", "all_first"])
+def test_adapters_demand_the_words_that_search_would(
+    world: World, knowledge: KnowledgeBase, words: str
+) -> None:
+    from llama_index.core.schema import MetadataMode
+
+    from kb.adapters.langchain import KbRetriever as Langchain
+    from kb.adapters.llamaindex import KbRetriever as LlamaIndex
+
+    given: dict[str, Any] = {"scope": world.scope, "mode": "text", "words": words}
+    documents = Langchain(knowledge_base=knowledge, **given).invoke("leave days")
+    nodes = LlamaIndex(knowledge, **given).retrieve("leave days")
+    texts = [document.page_content for document in documents]
+    assert texts == [node.node.get_content(MetadataMode.NONE) for node in nodes]
+    assert texts == [LEAVE] if words == "all" else len(texts) == 2
+    assert texts[0] == LEAVE
+
+
 def test_without_its_framework_an_adapter_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['langchain_core'] = None; sys.modules['llama_index'] = None\n"
