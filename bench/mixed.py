@@ -1,12 +1,12 @@
-"""What the line adds to parsing and embedding of mixed documents: `python bench/mixed.py`.
+"""What the line adds to parsing and embedding of documents: `python bench/mixed.py [--small N]`.
 
 Files of all kinds are taken in three times: `bare` reads, parses, cuts and embeds them and does
 nothing else; `line` is `kb ingest --no-dagster`; `batch` is a run of `kb_batch` with its events and
 checks. They are those of `examples/` and, up to `--max-kb`, those of `data/documents/ok` of the
-folder that KB_TEST_DATA names. Printed are CPU seconds (user and system) of this process, its
-children and the server, after all files were parsed once and a document went each way; and the most
-memory that this process and any one child held. Belongs here: shares of the whole. What does not:
-small texts beside peers (`ingest_peers.py`).
+folder that KB_TEST_DATA names; with `--small`, texts of about 120 words instead. Printed are CPU
+seconds (user and system) of this process, its children and the server, after all files were parsed
+once and a document went each way; and the most memory that this process and any one child held.
+Belongs here: shares of the whole. What does not: small texts beside peers (`ingest_peers.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from ingest_peers import server_cpu
+from ingest_peers import server_cpu, text_of
 
 ROOT = Path(__file__).parents[1]
 GOAL = 0.25
@@ -57,6 +57,15 @@ def files(max_kb: int) -> list[tuple[Path, str]]:
     ]
 
 
+def small_texts(folder: Path, count: int) -> list[tuple[Path, str]]:
+    """Files of about 120 words and their names."""
+    folder.mkdir()
+    found = [(folder / f"{number}.md", f"{number}.md") for number in range(count)]
+    for number, (path, _) in enumerate(found):
+        path.write_text(text_of(number))
+    return found
+
+
 def bare(line: Any, sources: list[tuple[Path, str]]) -> None:
     """Read, parse, cut, embed."""
     from kb_resources.acquire import read_file
@@ -75,7 +84,7 @@ def bare(line: Any, sources: list[tuple[Path, str]]) -> None:
     caps.embedder().embed(list(dict.fromkeys(texts)), "passage")
 
 
-def measure(max_kb: int, ways: list[str]) -> None:
+def measure(sources: list[tuple[Path, str]], ways: list[str]) -> None:
     """Each way after the other, and their sums."""
     import dagster as dg
 
@@ -92,7 +101,6 @@ def measure(max_kb: int, ways: list[str]) -> None:
     server = embedded_server(settings)
     pid = server.status().pid or 0
     logging.disable(logging.CRITICAL)
-    sources = files(max_kb)
     spent: dict[str, tuple[float, float]] = {}
     with open_line(settings, actor="bench") as line, dg.DagsterInstance.get() as instance:
 
@@ -130,7 +138,7 @@ def measure(max_kb: int, ways: list[str]) -> None:
     floor = sum(spent.get("bare", ()))
     for way, (own, served) in spent.items():
         over = f"{(own + served) / floor - 1:+7.1%} (goal {GOAL:+.0%})" if floor else ""
-        print(f"  {way:<6}{own / count:8.3f} own {served / count:8.3f} server  {over}")
+        print(f"  {way:<6}{own / count:8.4f} own {served / count:8.4f} server  {over}")
     mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(f"  most memory: {mine:.0f} MB here, {child:.0f} MB in one child")
@@ -141,6 +149,7 @@ def main() -> None:
     warnings.filterwarnings("ignore")
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("--max-kb", type=int, default=100)
+    reader.add_argument("--small", type=int, default=0, metavar="N")
     reader.add_argument("--ways", default="bare,line,batch")
     given = reader.parse_args()
     home = Path(tempfile.mkdtemp(prefix="kb-bench-"))
@@ -148,7 +157,8 @@ def main() -> None:
     os.environ |= {"KB_HOME": str(home / "home"), "DAGSTER_HOME": str(home / "dagster")}
     os.environ.setdefault("KB_MODELS_DIR", str(ROOT / ".kb" / "models"))
     try:
-        measure(given.max_kb, given.ways.split(","))
+        sources = small_texts(home / "texts", given.small) if given.small else files(given.max_kb)
+        measure(sources, given.ways.split(","))
     finally:
         from kb_resources.compose import embedded_server
         from kb_resources.settings import load_settings
