@@ -113,8 +113,8 @@ def test_adapters_demand_the_words_that_search_would(
     from kb.adapters.llamaindex import KbRetriever as LlamaIndex
 
     given: dict[str, Any] = {"scope": world.scope, "mode": "text", "words": words}
-    documents = Langchain(knowledge_base=knowledge, **given).invoke("leave days")
-    nodes = LlamaIndex(knowledge, **given).retrieve("leave days")
+    documents = Langchain(knowledge_base=knowledge, **given).invoke("annual days")
+    nodes = LlamaIndex(knowledge, **given).retrieve("annual days")
     texts = [document.page_content for document in documents]
     assert texts == [node.node.get_content(MetadataMode.NONE) for node in nodes]
     assert texts == [LEAVE] if words == "all" else len(texts) == 2
