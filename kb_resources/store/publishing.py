@@ -6,7 +6,9 @@ the line, which take the same steps one transaction each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
@@ -25,6 +27,10 @@ from kb_resources.store.documents import Conn, DocumentRow
 from kb_resources.store.embed_work import WorkList
 from kb_resources.store.records import Edition, Published, VectorSpace
 
+ASIDE = 1_000
+"""From this many chunks on, words are taken apart by a thread while the server compresses the body
+and stages the chunks; fewer take less time than a thread is worth."""
+
 
 def publish(
     conn: Conn, scope: str, scope_id: int, edition: Edition, space: VectorSpace, actor: str
@@ -42,6 +48,23 @@ def publish(
     Raises:
         PolicyError: the gate refuses, or the document was removed.
     """
+    words = partial(lexical_rows, edition.chunks, edition.language)
+    if len(edition.chunks) < ASIDE:
+        return _publish(conn, scope, scope_id, edition, space, actor, words)
+    with ThreadPoolExecutor(1, "kb-words") as aside:
+        found = aside.submit(words)
+        return _publish(conn, scope, scope_id, edition, space, actor, found.result)
+
+
+def _publish(
+    conn: Conn,
+    scope: str,
+    scope_id: int,
+    edition: Edition,
+    space: VectorSpace,
+    actor: str,
+    words: Callable[[], list[passages.LexicalRow]],
+) -> Published:
     row = _registered(conn, scope, scope_id, edition)
     key, number, _ = versions.add(
         conn,
@@ -66,7 +89,7 @@ def publish(
         key,
         valid_from=edition.valid_from,
         audiences=row.audiences,
-        lexical=lexical_rows(edition.chunks, edition.language),
+        lexical=words(),
         model_id=model,
         partial=True,
         given=given,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb_resources.errors import InputError, IntegrityError
-from kb_resources.store import passages, vectors, versions
+from kb_resources.store import passages, publishing, vectors, versions
 from kb_resources.store.passages import LexicalRow
 from kb_resources.store.pool import Database, Role
 
@@ -137,6 +138,53 @@ def test_a_vector_the_scope_has_comes_before_one_that_is_given(make_store: Any) 
         ("Twice.", 3),
         ("Twice.", 3),
     ]
+
+
+def test_words_of_many_chunks_are_taken_apart_aside_and_are_the_same(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _, database = make_store("postgres")
+    threads: list[str] = []
+    made = publishing.lexical_rows
+
+    def watched(*given: Any) -> Any:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return made(*given)
+
+    monkeypatch.setattr(publishing, "lexical_rows", watched)
+    texts = [f"Clause {n}. Leave of {n} days, x{n}y." for n in range(20)]
+    for scope, least in (("words-here", 21), ("words-aside", 20)):
+        monkeypatch.setattr(publishing, "ASIDE", least)
+        store.scopes.create(scope)
+        store.put(edition("leave", *texts), scope=scope)
+    assert threads == [threading.current_thread().name, "kb-words"]
+    query = (
+        "select p.ordinal, l.bm::text from kb.lex l join kb.passage p using (passage_key)"
+        " join kb.scope s on s.scope_id = p.scope_id where s.name = %s order by p.ordinal"
+    )
+    with database.transaction("pipeline") as conn:
+        here, aside = (
+            conn.execute(query, [name]).fetchall() for name in ("words-here", "words-aside")
+        )
+    assert here == aside
+    assert len(here) == len(texts)
+
+
+def test_a_fault_in_the_words_taken_apart_aside_writes_nothing(
+    make_store: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _, _ = make_store("postgres")
+    store.scopes.create("words-fail")
+
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(publishing, "ASIDE", 1)
+    monkeypatch.setattr(publishing, "lexical_rows", broken)
+    with pytest.raises(ZeroDivisionError):
+        store.put(edition("leave", "Leave."), scope="words-fail")
+    assert store.count(scope="words-fail") == (0, 0)
+    assert store.get("leave", scope="words-fail") is None
 
 
 @pytest.mark.requirement("B-17")
