@@ -139,6 +139,15 @@ def test_nothing_is_said_helpfully(reader: Reader) -> None:
     assert "lang=" not in page.url
 
 
+def test_a_row_that_answers_stands_under_its_header_row(reader: Reader) -> None:
+    page = search(reader, "What is the supply voltage of the LX40?", "&answer=1")
+    row = page.locator(".answer .rows").first
+    expect(row).to_have_text(
+        re.compile(r"^\| Property \|.*\|\s*\| Supply voltage \| 9 to 32 V DC \|")
+    )
+    expect(row).to_have_css("white-space", "pre-line")
+
+
 def test_an_unknown_document_is_an_explained_error(reader: Reader) -> None:
     page = reader.open("d/handbook/there-is-none")
     expect(page.get_by_role("alert")).to_contain_text("Not here")

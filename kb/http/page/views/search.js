@@ -287,7 +287,7 @@ function answerBox(answer) {
     h("h2", {}, answer.answerer && answer.answerer !== "extractive"
       ? `Answer, worded by ${answer.answerer}` : "Answer, in the documents' own words"),
     answer.nothing_relevant && h("p.help", {}, "Nothing relevant was found. This rests on the nearest passages."),
-    h("div.said", {}, answer.statements.map((statement) => h("p", {},
+    h("div.said", {}, answer.statements.map((statement) => h(statement.text.startsWith("|") ? "p.rows" : "p", {},
       statement.text,
       statement.citations.filter((n) => cited.has(n)).map(refer),
       statement.supported === false && h("span.tag.warn", {}, "not supported by a passage")))),
