@@ -40,7 +40,10 @@ class ScopeRegistry(Protocol):
         settings: ScopeSettings | None = None,
         actor: str = "store",
     ) -> Scope:
-        """Make a scope; ConflictError `scope_exists` where the name is taken."""
+        """Make a scope; ConflictError `scope_exists` where the name is taken.
+
+        InputError `unknown_language` where no text is ever told to be in one that it names.
+        """
         ...
 
     def get(self, name: str) -> Scope:
@@ -52,7 +55,7 @@ class ScopeRegistry(Protocol):
         ...
 
     def configure(self, name: str, settings: ScopeSettings, *, actor: str = "store") -> Scope:
-        """Change what holds for documents from now on."""
+        """Change what holds for documents from now on; new languages as in `create`."""
         ...
 
     def rename(self, name: str, title: str | None, *, actor: str = "store") -> Scope:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
+from kb_resources.language import check_labels
 from kb_resources.model import validate_scope
 from kb_resources.store import memory_search
 from kb_resources.store.memory_rows import Document
@@ -47,6 +48,7 @@ class MemoryRegistry:
     ) -> Scope:
         """See `contract.ScopeRegistry`."""
         made = Scope(validate_scope(name), check_title(title), settings or ScopeSettings())
+        check_labels(made.settings.languages)
         if name in self._held:
             raise exists_already(name)
         self._held[name] = ScopeData(made)
@@ -62,6 +64,8 @@ class MemoryRegistry:
 
     def configure(self, name: str, settings: ScopeSettings, *, actor: str = "store") -> Scope:  # noqa: ARG002
         """See `contract.ScopeRegistry`."""
+        held = self.get(name).settings.languages
+        check_labels(code for code in settings.languages if code not in held)
         return self._change(name, settings=settings)
 
     def rename(self, name: str, title: str | None, *, actor: str = "store") -> Scope:  # noqa: ARG002

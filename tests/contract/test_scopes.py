@@ -13,6 +13,7 @@ import pytest
 from kb_resources.errors import ConflictError, InputError, NotFound, PolicyError, ScopeRequired
 from kb_resources.store.contract import KnowledgeStore
 from kb_resources.store.records import VectorSpace
+from kb_resources.store.scopes import ScopeSettings
 
 from .conftest import LEAVE, Kept, edition, vector_of
 
@@ -147,6 +148,17 @@ def test_a_name_is_taken_once_and_unknown_ones_are_told(kept: Kept) -> None:
     with pytest.raises(NotFound, match="no scope"):
         kept.unpinned.scopes.get("never-made")
     assert kept.name in [each.name for each in kept.unpinned.scopes.all()]
+
+
+def test_languages_that_no_text_is_told_to_be_in_are_refused(kept: Kept) -> None:
+    scopes = kept.unpinned.scopes
+    for call in (scopes.create, scopes.configure):
+        name = kept.name if call == scopes.configure else f"{kept.name}-all"
+        with pytest.raises(InputError) as caught:
+            call(name, settings=ScopeSettings(languages=("de", "all")))
+        assert caught.value.code == "unknown_language"
+    changed = scopes.configure(kept.name, ScopeSettings(languages=("de", "fr")))
+    assert changed.settings.languages == ("de", "fr")
 
 
 def test_a_closed_scope_takes_nothing_and_stays_readable(kept: Kept) -> None:
