@@ -171,5 +171,5 @@ begin
 end $$;
 
 -- The different headings of ten thousand rows are found by their hashes, not by sorting the rows:
--- the plan is made for what a statement before it may have inserted, which is a row.
+-- one version's rows are taken to be few of those inserted, and a few would be sorted.
 alter function kb.gate_passage() set enable_sort = off;
