@@ -58,12 +58,13 @@ class Child:
             request: what to read and how; with `stays`, the child waits for more and tells what
                 it took.
             payloads: the document, and what is to be read in its place.
-            wall_s: most seconds until the answer; those of its limits without.
+            wall_s: seconds until the answer, where fewer than its limits allow.
 
         Returns:
             The answer, or None with what went wrong instead.
         """
-        deadline = time.monotonic() + (self.limits.wall_s if wall_s is None else wall_s)
+        most = self.limits.wall_s
+        deadline = time.monotonic() + (most if wall_s is None else min(wall_s, most))
         try:
             send_frame(self.channel, json.dumps(request).encode(), deadline)
             for payload in payloads:

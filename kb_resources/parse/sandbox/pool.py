@@ -190,16 +190,17 @@ class ParserPool:
         self.close()
 
     def _of_shared(self, data: bytes, request: dict[str, Any]) -> _Found | None:
-        """By a child that has read others; None where there is none, or it gave no answer."""
+        """By a child that has read others; None where there is none, or it gave no document."""
         child = self._idle.take(request["media_type"])
         if child is None:
             return None
         answer, problem = self._put(child, request, [data], NEXT_WALL_S)
-        if answer is None or not may_stay(child):
-            self._end(child, problem)
-        else:
+        if isinstance(answer, ParsedDocument) and may_stay(child):
             self._idle.keep(request["media_type"], child)
-        return None if answer is None else (answer, _taken(child))
+        else:
+            self._end(child, problem)
+        # A refusal may be due to memory that others took.
+        return (answer, _taken(child)) if isinstance(answer, ParsedDocument) else None
 
     def _of_its_own(
         self, payloads: Sequence[bytes | None], request: dict[str, Any], limits: Limits
@@ -270,6 +271,9 @@ class ParserPool:
             except (OSError, WireError, ValueError):
                 self._stop()
                 return None
+            except BaseException:
+                self._stop()  # or its answer would be taken for that to the next question
+                raise
 
     def _start(self) -> None:
         if self._owner != os.getpid():  # forked: the nursery is the other process' own
@@ -307,6 +311,7 @@ class ParserPool:
         if self._control is not None:
             self._control.close()
             self._control = None
+        self._idle.clear()
         process, self._process = self._process, None
         if process is None:
             return

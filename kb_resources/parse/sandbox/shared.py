@@ -3,9 +3,10 @@
 A child of its own costs a small text five times what reading it does: the fork, the pages that it
 writes to, its end. What it guards against is code that a document can take over, and code that runs
 away. Texts without markup are read by Python code and the standard library alone, which a text
-cannot take over; and a child that gives no answer is ended, and its document read again by one of
-its own, whose answer counts. So neither result nor refusal depends on who was read before. Belongs
-here: who may share. What does not: talking with children (`child`).
+cannot take over; and a child that gives no document is ended, and what it refused or did not
+answer for is read again by one of its own, whose answer counts. So neither result nor refusal
+depends on who was read before. Belongs here: who may share. What does not: talking with children
+(`child`).
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Idle:
         self._lock = threading.Lock()
         self._waiting: dict[str, list[Child]] = {}
         self._owner = os.getpid()
+        self._closed = False
 
     def take(self, media_type: str) -> Child | None:
         """One that read this type before, for the caller alone."""
@@ -62,14 +64,22 @@ class Idle:
             return waiting.pop() if waiting else None
 
     def keep(self, media_type: str, child: Child) -> None:
-        """Have a child wait."""
+        """Have a child wait; one that answered when the pool had closed is let go."""
         with self._lock:
-            self._waiting.setdefault(media_type, []).append(child)
+            if self._closed:
+                child.channel.close()
+            else:
+                self._waiting.setdefault(media_type, []).append(child)
 
-    def close(self) -> None:
-        """Let all go; their nursery ends them."""
+    def clear(self) -> None:
+        """Let all go: their nursery ends, or has ended, them."""
         with self._lock:
             for waiting in self._waiting.values():
                 for child in waiting:
                     child.channel.close()
             self._waiting.clear()
+
+    def close(self) -> None:
+        """Let all go, and whoever comes later."""
+        self._closed = True
+        self.clear()

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from kb_resources.acquire import Acquired, read_file
-from kb_resources.model import ParsedDocument, Refusal
+from kb_resources.model import DocumentState, ParsedDocument, Refusal
 from kb_resources.parse import ParserPool, parse_here
 from kb_resources.parse.sandbox import pool as pools
 from kb_resources.parse.sandbox.child import Child
+from kb_resources.parse.sandbox.limits import Limits
 from kb_resources.parse.sandbox.shared import may_share
+from kb_resources.parse.sandbox.wire import receive_frame
+from tests.integration.parse.test_sandbox import open_files
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at child processes")
@@ -122,6 +127,84 @@ def test_what_a_text_does_to_a_shared_child_is_judged_in_one_of_its_own(
     assert title_of(result) == "Title 1"
     assert usage.cpu_s > 0
     assert child_of(pool).pid != first
+
+
+def test_a_refusal_counts_only_from_a_child_that_read_nothing_else(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Short of memory that earlier texts took, lxml calls a sound text broken."""
+    ask = Child.ask
+
+    def short_of_memory(child: Child, *given: Any, **named: Any) -> Any:
+        refused = Refusal(DocumentState.FAILED, "The parser could not read it (XMLSyntaxError).")
+        return (refused, "") if child.read else ask(child, *given, **named)
+
+    monkeypatch.setattr(Child, "ask", short_of_memory)
+    for number in range(3):
+        assert title_of(pool.parse(text(number), KIND, "a.md")) == f"Title {number}"
+    child_of(pool)  # one waits, however many refused
+
+
+def test_a_child_that_has_read_others_gives_no_text_more_time_than_its_own_would() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours:
+        child = Child(0, ours, Limits(wall_s=0.0), isolated=False)
+        assert child.ask({"stays": True}, [b"One."], wall_s=1.0) == (None, "timeout")
+
+
+def test_a_text_that_is_answered_while_the_pool_closes_leaves_no_open_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = open_files()
+    pool, ask = ParserPool(), Child.ask
+
+    def closing(child: Child, *given: Any, **named: Any) -> Any:
+        answer = ask(child, *given, **named)
+        pool.close()
+        return answer
+
+    monkeypatch.setattr(Child, "ask", closing)
+    assert title_of(pool.parse(text(1), KIND, "a.md")) == "Title 1"
+    assert open_files() == before
+
+
+def test_children_of_a_lost_nursery_are_not_asked_again(pool: ParserPool) -> None:
+    """Their numbers may be those of other children by then."""
+    pool.parse(text(0), KIND, "a.md")
+    pool.parse(b"One.", "text/plain", "a.txt")
+    assert pool._process is not None
+    pool._process.kill()
+    pool._process.wait()
+    assert title_of(pool.parse(text(1), KIND, "b.md")) == "Title 1"
+    assert pool._idle.take("text/plain") is None
+
+
+@pytest.mark.parametrize("question", [1, 2])
+def test_the_answer_to_an_interrupted_question_is_not_taken_for_that_to_the_next(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch, question: int
+) -> None:
+    """Markup: the first question to the nursery is for a child, the second for its end."""
+    page = b"<h1>Title</h1>"
+    pool.parse(page, "text/html", "a.html")
+    left = question
+
+    def interrupted(*given: Any) -> bytes:
+        nonlocal left
+        left -= 1
+        if not left:
+            raise KeyboardInterrupt
+        return receive_frame(*given)
+
+    monkeypatch.setattr(pools, "receive_frame", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        pool.parse(page, "text/html", "b.html")
+    for _ in range(2):
+        result, usage = pool.measure(page, "text/html", "c.html")
+        assert title_of(result) == "Title"
+        assert usage.cpu_s > 0
+    assert pool._process is not None
+    assert psutil.Process(pool._process.pid).children() == []
 
 
 def test_whoever_is_interrupted_leaves_no_child_at_work(
