@@ -7,7 +7,7 @@ https://www.iana.org/assignments/media-types/.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from kb_resources.errors import KbError
 from kb_resources.model import DocumentState, ParsedDocument, Refusal
@@ -118,15 +118,25 @@ def _caught(
 def _in_proportion(document: ParsedDocument, size: int) -> ParsedDocument | Refusal:
     """The document unless its text is many times its file: no author writes so, only an attack."""
     times = _MOST_TIMES if document.media_type.startswith(_PLAIN) else _MOST_TIMES_PACKED
-    length, most = len(document.body.encode()), times * size + _FREE_BYTES
+    length, most = sum(len(text.encode()) for text in _texts(document)), times * size + _FREE_BYTES
     if length <= most:
         return document
     return Refusal(
         DocumentState.TOO_LARGE,
         f"Its {size:,} bytes make {length:,} bytes of text; at most {most:,} are taken. Split it, "
-        "or save it without spans and padding.",
-        {"size_bytes": size, "body_bytes": length, "limit_bytes": most},
+        "or save it without spans, padding and headings of many lines.",
+        {"size_bytes": size, "text_bytes": length, "limit_bytes": most},
     )
+
+
+def _texts(document: ParsedDocument) -> Iterator[str]:
+    """The body and what is told beside it: each block repeats the headings that it stands under."""
+    yield document.body
+    for block in document.blocks:
+        yield from block.heading_path
+        yield block.locator or ""
+    for hidden in document.hidden:
+        yield from (hidden.place, hidden.text)
 
 
 def _unsupported(media_type: str) -> Refusal:

@@ -66,3 +66,24 @@ def test_a_text_out_of_proportion_to_its_file_is_too_large(monkeypatch: pytest.M
     assert isinstance(found, Refusal)
     assert found.state.value == "too_large"
     assert "bytes of text" in found.reason
+
+
+LONG = b"h" * 20_000
+BESIDE: dict[str, tuple[str, bytes]] = {
+    "a heading over many items": ("application/json", b'{"%s": [%s1]}' % (LONG, b"1," * 900)),
+    "a heading over many lines": ("text/markdown", b"# " + LONG + b"\n\na" * 900),
+    "a name beside many words": (
+        "text/html",
+        b"<p>A<a name=%s%s>b</a>" % (LONG, b"".join(b" data-%d='ab cd'" % n for n in range(900))),
+    ),
+}
+
+
+@pytest.mark.requirement("O-57")
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_every_block_repeats_is_in_proportion_too(name: str) -> None:
+    """Whoever reads the answer would hold it all: the parent of every parser, and the database."""
+    found = parse_here(*BESIDE[name][::-1], "t")
+    assert isinstance(found, Refusal)
+    assert found.state.value == "too_large"
+    assert "bytes of text" in found.reason
