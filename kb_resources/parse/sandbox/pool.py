@@ -105,14 +105,24 @@ class ParserPool:
         self._options = options or ParseOptions()
         self._environment = dict(environment or {})
         self._convert = convert
-        self._free = threading.BoundedSemaphore(workers)
+        self._workers = workers
+        self._closed = False
+        self._temporary = _temporary_folder()
+        self._begin()
+
+    def _begin(self) -> None:
+        """With no process yet, and nobody waiting."""
+        self._free = threading.BoundedSemaphore(self._workers)
         self._idle = Idle()
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._closed = False
         self._owner = os.getpid()
-        self._temporary = _temporary_folder()
+
+    def _after_fork(self) -> None:
+        """In a forked process all that is the other's, and its threads may hold the locks."""
+        if self._owner != os.getpid():
+            self._begin()
 
     def parse(
         self, data: bytes, media_type: str, name: str, *, here: bool = False
@@ -139,6 +149,7 @@ class ParserPool:
         self, data: bytes, media_type: str, name: str, *, here: bool = False
     ) -> tuple[ParsedDocument | Refusal, ParseUsage]:
         """Like `parse`, with what it took."""
+        self._after_fork()
         converted: bytes | None = None
         if self._convert is not None and media_type in READ_BY_SERVE and not here:
             answer = self._convert(data, name)
@@ -173,6 +184,7 @@ class ParserPool:
 
     def close(self) -> None:
         """End the nursery and every child; harmless when called twice."""
+        self._after_fork()
         with self._lock:
             self._closed = True
             self._idle.close()
@@ -276,8 +288,6 @@ class ParserPool:
                 raise
 
     def _start(self) -> None:
-        if self._owner != os.getpid():  # forked: the nursery is the other process' own
-            self._process, self._control, self._owner = None, None, os.getpid()
         if self._process is not None and self._process.poll() is None:
             return
         self._stop()

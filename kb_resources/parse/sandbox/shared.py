@@ -11,7 +11,6 @@ depends on who was read before. Belongs here: who may share. What does not: talk
 
 from __future__ import annotations
 
-import os
 import threading
 
 from kb_resources.parse.sandbox.child import Child
@@ -20,7 +19,7 @@ NEXT_WALL_S = 1.0
 """Seconds that a document gets in a child that has read others; the largest takes a tenth."""
 _MOST_BYTES = 64 * 1024
 _MOST_DOCUMENTS = 50
-_MOST_CPU_S = 1.0
+_MOST_CPU_S = 0.25  # where one is slow, the next often is, and would be read twice
 _MOST_RSS_BYTES = 256 * 1024 * 1024
 # Read without any library of others, where nothing in them is markup.
 _PLAIN = frozenset(
@@ -52,14 +51,11 @@ class Idle:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[str, list[Child]] = {}
-        self._owner = os.getpid()
         self._closed = False
 
     def take(self, media_type: str) -> Child | None:
         """One that read this type before, for the caller alone."""
         with self._lock:
-            if self._owner != os.getpid():  # forked: they answer to the other process
-                self._waiting, self._owner = {}, os.getpid()
             waiting = self._waiting.get(media_type)
             return waiting.pop() if waiting else None
 

@@ -41,7 +41,9 @@ def title_of(result: ParsedDocument | Refusal) -> str:
 
 
 @pytest.fixture
-def pool() -> Iterator[ParserPool]:
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ParserPool]:
+    """One whose children are given time on a busy machine, so that they stay the same."""
+    monkeypatch.setattr(pools, "NEXT_WALL_S", 60.0)
     with ParserPool() as opened:
         yield opened
 
@@ -237,3 +239,28 @@ def test_a_forked_process_leaves_the_others_children_alone(pool: ParserPool) -> 
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert title_of(pool.parse(text(1), KIND, "b.md")) == "Title 1"
     assert child_of(pool).pid == first
+
+
+def test_a_process_forked_while_another_thread_reads_reads_too(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who holds the pool's only place, and its locks, is not there to give them back."""
+    pool.parse(text(0), KIND, "a.md")
+    ask = Child.ask
+
+    def forking(child: Child, *given: Any, **named: Any) -> Any:
+        monkeypatch.setattr(Child, "ask", ask)
+        with pool._lock, pool._idle._lock:
+            pid = os.fork()
+        if not pid:
+            code = 1
+            with suppress(BaseException):
+                signal.alarm(60)
+                code = title_of(pool.parse(text(5), KIND, "b.md")) != "Title 5"
+                pool.close()
+            os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        return ask(child, *given, **named)
+
+    monkeypatch.setattr(Child, "ask", forking)
+    assert title_of(pool.parse(text(1), KIND, "a.md")) == "Title 1"
