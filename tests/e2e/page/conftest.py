@@ -195,7 +195,8 @@ class Reader:
     def settled(self) -> None:
         """Wait until the view stands."""
         self.page.wait_for_selector("main[data-view]:not([aria-busy])")
-        self.page.wait_for_function("!document.querySelector('.waiting, [aria-busy]')")
+        # No function in the page: the next look at it would be an eval, which its policy forbids.
+        expect(self.page.locator(".waiting, [aria-busy]")).to_have_count(0)
 
 
 def _reader(site: Site, browser: Browser, **options: Any) -> Iterator[Reader]:
