@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +24,6 @@ from kb_resources.parse.sandbox.wire import receive_frame
 from tests.integration.parse.test_sandbox import open_files
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at child processes")
 KIND = "text/markdown"
 
 
