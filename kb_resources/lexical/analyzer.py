@@ -114,7 +114,7 @@ def _piece(piece: str) -> _Piece:
     return _Piece(found, number, inside)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _reader(language: str) -> Callable[[str], tuple[tuple[int, ...], bool]]:
     """What gives the lexemes of a piece, run by run, and whether it is part of a reference.
 
