@@ -69,6 +69,9 @@ async function follow() {
     if (first) return location.replace(`#/s/${first}`);
     return nothingYet();
   }
+  if (view.under && !route.parts[1]) {
+    return location.replace(`#/${view.under}/${encodeURIComponent(route.parts[0])}`);
+  }
   const [scope] = route.parts;
   root.setAttribute("aria-busy", "true");
   const mine = ++turn;

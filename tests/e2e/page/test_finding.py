@@ -116,6 +116,15 @@ def test_history_and_changes_read_as_text(reader: Reader, site: Site) -> None:
     expect(page.locator(".diff")).to_contain_text("Carrying leave over")
 
 
+@pytest.mark.parametrize("address", ["d/handbook", "d/handbook/"])
+def test_an_address_that_was_cut_before_the_document_leads_to_all_of_them(
+    reader: Reader, address: str
+) -> None:
+    page = reader.open(address)
+    expect(page).to_have_url(re.compile("#/docs/handbook$"))
+    expect(page.locator("main[data-view=docs]")).to_be_visible()
+
+
 def test_an_old_version_says_that_it_is_old(reader: Reader, site: Site) -> None:
     hit = site.hit("annual leave entitlement")
     page = reader.open(f"d/handbook/{hit['document_id']}?v=1")
