@@ -18,7 +18,7 @@ from kb.running import Progress, run_keys
 from kb.standing import with_in_force
 from kb_resources.compose import open_line
 from kb_resources.errors import InputError
-from kb_resources.model import DocumentKey, DocumentState, Source, SourceKind
+from kb_resources.model import DocumentKey, Source, SourceKind
 from kb_resources.settings import Settings, load_settings
 from kb_resources.stages.line import Line
 from kb_resources.stages.request import (
@@ -56,7 +56,7 @@ class Ingested:
         digest: SHA-256 of its bytes, lowercase hex.
         state: terminal state, or `pending` where the work was cut short.
         reason: why, where the state needs one, and which version stays in force all the same.
-        replaces: version that this call's took the place of, None where it changed nothing.
+        replaces: version that held until this call's took its place; None where none did.
     """
 
     path: str
@@ -137,7 +137,7 @@ def ingest_paths(
                 for source in sources
             ]
         )
-        before = {row.key: row.latest_version for row in line.rows(keys)}
+        before = _in_force(line, line.rows(keys))
         woken = run_keys(
             line,
             keys,
@@ -163,45 +163,42 @@ def _sources(place: Path | str, passed_over: PassedOver) -> Iterable[Source]:
     return [Source(SourceKind.URL, url, url)]
 
 
-def _replaced(before: int | None, now: int | None) -> int | None:
-    return before if before != now else None
-
-
 def _ends(
     line: Line,
     keys: Sequence[DocumentKey],
     uris: Sequence[str],
-    before: Mapping[DocumentKey, int | None],
+    before: Mapping[int, int],
 ) -> list[Ingested]:
     rows = {row.key: row for row in line.rows(keys)}
     in_force = _in_force(line, rows.values())
-    return [
-        Ingested(
-            path=uri,
-            document_id=key.document_id,
-            version=rows[key].latest_version,
-            digest=rows[key].digest,
-            state=rows[key].state,
-            reason=with_in_force(
-                rows[key].reason, rows[key].state, in_force.get(rows[key].document_key)
-            ),
-            replaces=_replaced(before.get(key), rows[key].latest_version),
+    made = []
+    for key, uri in zip(keys, uris, strict=True):
+        row = rows[key]
+        was, now = before.get(row.document_key), in_force.get(row.document_key)
+        made.append(
+            Ingested(
+                path=uri,
+                document_id=key.document_id,
+                version=row.latest_version,
+                digest=row.digest,
+                state=row.state,
+                reason=with_in_force(row.reason, row.state, now),
+                replaces=was if now not in (None, was) else None,
+            )
         )
-        for key, uri in zip(keys, uris, strict=True)
-    ]
+    return made
 
 
 def _in_force(line: Line, rows: Iterable[DocumentRow]) -> dict[int, int]:
-    """The versions that hold of the documents that were not indexed, by document key."""
-    others: dict[int, list[str]] = {}
+    """The versions that hold, by document key."""
+    asked: dict[int, list[str]] = {}
     for row in rows:
-        if row.state not in (DocumentState.INDEXED, DocumentState.PENDING):
-            others.setdefault(row.scope_id, []).append(row.document_id)
-    if not others:
+        asked.setdefault(row.scope_id, []).append(row.document_id)
+    if not asked:
         return {}
     with line.capabilities.database.transaction("pipeline") as conn:
         return {
             found.document_key: found.version
-            for scope_id, documents in others.items()
+            for scope_id, documents in asked.items()
             for found in selections.current_of(conn, scope_id, documents)
         }
